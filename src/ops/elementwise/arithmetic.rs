@@ -13,7 +13,7 @@ use crate::tensor::tangents::DualLevel;
 use smallvec::SmallVec;
 
 /// The row and arguments for `add` or `sub` with `alpha`.
-fn scaled(
+fn scale_operand(
     row: &'static Pointwise,
     args: &mut SmallVec<[Arg; 8]>,
     alpha: Scalar,
@@ -42,11 +42,11 @@ fn scaled(
 }
 
 fn add_times(args: &mut SmallVec<[Arg; 8]>, alpha: Scalar) -> Result<Option<&'static Row>> {
-    scaled(&add_scaled::ROW, args, alpha)
+    scale_operand(&add_scaled::ROW, args, alpha)
 }
 
 fn sub_times(args: &mut SmallVec<[Arg; 8]>, alpha: Scalar) -> Result<Option<&'static Row>> {
-    scaled(&sub_scaled::ROW, args, alpha)
+    scale_operand(&sub_scaled::ROW, args, alpha)
 }
 
 /// In `rsub`, `alpha` scales the first operand.
@@ -79,7 +79,7 @@ fn same_dtypes(operands: &[Operand]) -> Result<()> {
 }
 
 /// Rejects operands of `lerp` with different dtypes: it has no type promotion.
-fn interpolated(operands: &[Operand]) -> Result<()> {
+fn check_lerp(operands: &[Operand]) -> Result<()> {
     let [Operand::Tensor(first), end, weight] = operands else { return Ok(()) };
     let dtype = first.dtype();
     let other = |operand: &Operand| operand.tensor().map(|t| (t.dtype(), t.ndim())).filter(|t| t.0 != dtype);
@@ -104,7 +104,7 @@ fn interpolated(operands: &[Operand]) -> Result<()> {
 }
 
 /// Rejects integers as operands of the division in `addcdiv`.
-fn divided(operands: &[Operand]) -> Result<()> {
+fn check_addcdiv(operands: &[Operand]) -> Result<()> {
     match operands {
         [_, Operand::Tensor(a), Operand::Tensor(b), ..]
             if !a.dtype().is_differentiable() && !b.dtype().is_differentiable() =>

@@ -6,7 +6,7 @@ use crate::operator::views::{ints, reshape};
 use crate::operator::{dtype_checks, inplace, overlap};
 use crate::ops::indexing::index::IndexSelect;
 use crate::ops::indexing::scatter::IndexFill0;
-use crate::ops::indexing::scatter_reduce::{Meeting, Reduced, ScatterReduce, reduced};
+use crate::ops::indexing::scatter_reduce::{ScatterReduction, Reduced, ScatterReduce, reduced};
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;
 use crate::ops::shape::view::expand;
@@ -36,7 +36,7 @@ fn as_elements<'a>(
     src: &'a Tensor,
     result: &'a Tensor,
     (dim, index): (i64, &'a Tensor),
-    how: Meeting,
+    how: ScatterReduction,
     own: bool,
 ) -> Reduced<'a> {
     Reduced { input, src, result, dim, index, how, own, twice: &SEVERAL_ZEROS }
@@ -49,7 +49,7 @@ impl IndexReduce {
         dim: i64,
         index: &Tensor,
         source: &Tensor,
-        reduce: Meeting,
+        reduce: ScatterReduction,
         include_self: bool,
     ) -> Result<Body> {
         no_grad(|| reduced(input, source, dim, &everywhere(index, dim, source)?, reduce, include_self))
@@ -61,7 +61,7 @@ impl IndexReduce {
         index: &Tensor,
         source: &Tensor,
         result: &Tensor,
-        reduce: Meeting,
+        reduce: ScatterReduction,
         include_self: bool,
     ) -> Result<V> {
         let all = everywhere(index, dim, source)?;
@@ -75,7 +75,7 @@ impl IndexReduce {
         index: &Tensor,
         source: &Tensor,
         result: &Tensor,
-        reduce: Meeting,
+        reduce: ScatterReduction,
         include_self: bool,
     ) -> Result<V> {
         let all = everywhere(index, dim, source)?;
@@ -92,7 +92,7 @@ impl IndexReduce {
         dim: i64,
         index: &Tensor,
         source: &Tensor,
-        reduce: Meeting,
+        reduce: ScatterReduction,
         include_self: bool,
     ) -> Result<Tensor> {
         ScatterReduce::call(input, dim, &everywhere(index, dim, source)?, source, reduce, include_self)
@@ -180,10 +180,10 @@ pub fn index_reduce(
     static TOLD: AtomicBool = AtomicBool::new(false);
     warn_once(&TOLD, "index_reduce() is in beta and the API may change at any time.")?;
     let how = match reduce {
-        "prod" => Meeting::Prod,
-        "mean" => Meeting::Mean,
-        "amax" => Meeting::Max,
-        "amin" => Meeting::Min,
+        "prod" => ScatterReduction::Prod,
+        "mean" => ScatterReduction::Mean,
+        "amax" => ScatterReduction::Max,
+        "amin" => ScatterReduction::Min,
         other => {
             return Err(Error::runtime(format!(
                 "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {other}."
@@ -192,8 +192,8 @@ pub fn index_reduce(
     };
     let at = check(input, dim, index, source)?;
     match how {
-        Meeting::Max => dtype_checks::order("maximum_cpu", input.dtype())?,
-        Meeting::Min => dtype_checks::order("minimum_cpu", input.dtype())?,
+        ScatterReduction::Max => dtype_checks::order("maximum_cpu", input.dtype())?,
+        ScatterReduction::Min => dtype_checks::order("minimum_cpu", input.dtype())?,
         _ => {}
     }
     if input.dtype().is_complex() && any_requires_grad([input, source]) {

@@ -32,7 +32,7 @@ fn check_mask(op: &str, mask: &Tensor) -> Result<()> {
 }
 
 /// `value` where the mask is true, else `input`, in the dtype of `input`.
-fn filled_at(input: &Tensor, mask: &Tensor, value: Operand) -> Result<Body> {
+fn fill_masked(input: &Tensor, mask: &Tensor, value: Operand) -> Result<Body> {
     check_mask("masked_fill_", mask)?;
     broadcast(&mask.shape(), &input.shape())?;
     let made = mode::with_grad(false, || {
@@ -72,7 +72,7 @@ pub fn warn_fill(target: &Tensor) -> Result<()> {
 impl MaskedFill0 {
     fn forward(input: &Tensor, mask: &Tensor, value: Scalar) -> Result<Body> {
         holds(input.dtype(), value)?;
-        filled_at(input, mask, value.into())
+        fill_masked(input, mask, value.into())
     }
     fn d_input(g: &Tensor, mask: &Tensor) -> Result<Tensor> {
         MaskedFill0::call(g, mask, Scalar::Int(0))
@@ -86,7 +86,7 @@ impl MaskedFill0 {
 #[primitive]
 impl MaskedFill1 {
     fn forward(input: &Tensor, mask: &Tensor, value: &Tensor) -> Result<Body> {
-        filled_at(input, mask, value.into())
+        fill_masked(input, mask, value.into())
     }
     fn d_input(g: &Tensor, mask: &Tensor) -> Result<Tensor> {
         MaskedFill0::call(g, mask, Scalar::Int(0))

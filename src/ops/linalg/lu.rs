@@ -62,7 +62,7 @@ fn exchanges(pivots: &Tensor, rows: usize) -> Result<[Tensor; 2]> {
 }
 
 /// The rows of `x` in this order.
-fn ordered(x: &V, order: &Tensor) -> V {
+fn reorder_rows(x: &V, order: &Tensor) -> V {
     x.clone().then(|t| {
         let (shape, places) = (t.shape(), order.shape());
         let [rows, width] = rows_and_columns(&shape);
@@ -101,7 +101,7 @@ fn of_factors(gl: Option<&V>, gu: Option<&V>, l: &V, u: &V, to: &Tensor, [m, n]:
     } else {
         first
     };
-    ordered(&whole, to)
+    reorder_rows(&whole, to)
 }
 
 /// Splits the combined matrix into `L`, with ones on its diagonal, and `U`.
@@ -250,7 +250,7 @@ impl LuUnpack {
 fn permutation(order: &Tensor, dtype: DType) -> Result<Tensor> {
     let shape = order.shape();
     let ones = constant::ones(&shape, dtype, order.device())?;
-    ordered(&diagonal_matrix(ones.into()), order).tensor()
+    reorder_rows(&diagonal_matrix(ones.into()), order).tensor()
 }
 
 /// Unpack the LU factorization of `torch.linalg.lu_factor` into matrices with `A = P @ L @ U`.
@@ -349,9 +349,9 @@ fn by_factors(lu: &V, pivots: &Tensor, b: &V, left: bool, adjoint: bool) -> Resu
     let [from, to] = exchanges(pivots, *pivots.shape().last().unwrap_or(&0))?;
     Ok(if adjoint {
         let x = solved(&lu.mh(), b, false, true, false);
-        ordered(&solved(&lu.mh(), &x, true, true, true), &to)
+        reorder_rows(&solved(&lu.mh(), &x, true, true, true), &to)
     } else {
-        let x = solved(lu, &ordered(b, &from), false, true, true);
+        let x = solved(lu, &reorder_rows(b, &from), false, true, true);
         solved(lu, &x, true, true, false)
     })
 }

@@ -58,7 +58,7 @@ fn without_last(x: Body) -> Body {
     drop_dims(x, &[last])
 }
 
-fn answered(a: &Body, b: &Body, left: bool, checked: Checked) -> Result<[Body; 4]> {
+fn solve_system(a: &Body, b: &Body, left: bool, checked: Checked) -> Result<[Body; 4]> {
     let vector = is_vector(a.shape(), b.shape());
     let b = if vector { b.with_layout(b.layout.unsqueeze(-1)?) } else { b.clone() };
     // X A = B is Aᵀ Xᵀ = Bᵀ.
@@ -80,7 +80,7 @@ fn answered(a: &Body, b: &Body, left: bool, checked: Checked) -> Result<[Body; 4
 #[primitive(results(result, info, LU, pivots), scratch(LU, pivots))]
 impl LinalgSolveEx {
     fn forward(A: &Tensor, B: &Tensor, left: bool, #[hidden] checked: Checked) -> Result<[Body; 4]> {
-        answered(&A.body(), &B.body(), left, checked)
+        solve_system(&A.body(), &B.body(), left, checked)
     }
     fn derivative(
         g: [Option<V>; 2],
@@ -211,7 +211,7 @@ pub fn linalg_solve_ex(
 }
 
 /// The inverses of factored matrices.
-fn inverted(lu: &Body, pivots: &Body) -> Result<Body> {
+fn invert(lu: &Body, pivots: &Body) -> Result<Body> {
     // The identity matrix is its own transpose, so this makes it column-major.
     let out = transposed(&units(lu)?)?;
     if out.numel() > 0 {
@@ -235,7 +235,7 @@ impl LinalgInvEx {
                  matrix is singular."
             )));
         }
-        Ok([inverted(&lu, &pivots)?, info])
+        Ok([invert(&lu, &pivots)?, info])
     }
     fn d_A(g: V, inverse: V) -> V {
         let inverse = inverse.mh();
@@ -340,7 +340,7 @@ fn logarithms(lu: &Body, pivots: &Body) -> Result<[Body; 2]> {
 }
 
 /// The identity matrix times each element of `x`.
-fn scaled_units(x: V, n: usize) -> V {
+fn scale_identity(x: V, n: usize) -> V {
     let mut shape = x.shape();
     shape.push(n);
     diagonal_matrix(column(x).expand(&shape))
@@ -357,7 +357,7 @@ impl LinalgDet {
         if !A.is_batched() && is_nearly_zero(&result)? {
             return singular_determinant_gradient(&g, &A);
         }
-        Ok(solution_of(&A.mh(), &scaled_units(g * result.conj(), n), true))
+        Ok(solution_of(&A.mh(), &scale_identity(g * result.conj(), n), true))
     }
     /// Uses the factors that the forward saved. Zeros on the diagonal are replaced by small numbers, because the gradient is
     /// continuous.
@@ -370,7 +370,7 @@ impl LinalgDet {
         let moved = value(&LU) + diagonal_matrix(select(epsilon, 0.0, ne(line, 0.0)).cast(LU.dtype));
         let moved = by_columns(&moved.tensor()?.body())?;
         let det = determinants(&moved, &duplicate(&pivots)?)?;
-        let scale = scaled_units(value(&g) * value(&det).conj(), n).tensor()?;
+        let scale = scale_identity(value(&g) * value(&det).conj(), n).tensor()?;
         substituted(&moved, &pivots, &scale.body(), true)
     }
 }
@@ -433,7 +433,7 @@ impl LinalgSlogdet {
         });
         let whole = plus(turning, of_size).unwrap_or_else(V::misuse);
         let V::Tensor(like) = &A else { return A };
-        solution_of(&A.mh(), &scaled_units(whole.cast(like.dtype()), n), true)
+        solution_of(&A.mh(), &scale_identity(whole.cast(like.dtype()), n), true)
     }
 }
 

@@ -298,13 +298,13 @@ impl ScaledDotProductFlashAttentionForCpu {
         attn_mask: Option<&Tensor>,
         scale: Option<f64>,
     ) -> Result<Tensor> {
-        composed(query, key, value, attn_mask, dropout_p, is_causal, scale)
+        compose(query, key, value, attn_mask, dropout_p, is_causal, scale)
     }
 }
 
 /// Attention composed of other operators. Half precision is computed in float32, because a rounded score would change its weight
 /// noticeably.
-fn composed(
+fn compose(
     query: &Tensor,
     key: &Tensor,
     value: &Tensor,
@@ -318,7 +318,7 @@ fn composed(
         let [query, key, value] =
             [query, key, value].map(|t| crate::operator::copies::to_dtype(t, wide(dtype)));
         let mask = mask.map(|mask| crate::operator::copies::to_dtype(mask, wide(dtype))).transpose()?;
-        let made = composed(&query?, &key?, &value?, mask.as_ref(), dropout_p, causal, scale)?;
+        let made = compose(&query?, &key?, &value?, mask.as_ref(), dropout_p, causal, scale)?;
         return crate::operator::copies::to_dtype(&made, dtype);
     }
     let scale = scale_of(scale, query.shape().last().copied().unwrap_or(1));
@@ -379,7 +379,7 @@ fn check(query: &Tensor, key: &Tensor, value: &Tensor, mask: Option<&Tensor>, ca
 }
 
 /// Repeats keys or values, so that there is one head for each head of the query.
-fn shared_by(query: &Tensor, t: &Tensor) -> Result<Tensor> {
+fn repeat_heads(query: &Tensor, t: &Tensor) -> Result<Tensor> {
     let (own, wanted) = (t.shape(), query.shape());
     let (dims, at) = (own.len(), own.len().wrapping_sub(3));
     if dims < 3 || wanted.len() < 3 || own[at] == 0 || wanted[wanted.len() - 3] % own[at] != 0 {
@@ -462,7 +462,7 @@ pub fn scaled_dot_product_attention(
     let mask = added.as_ref().or(attn_mask);
     let (own_key, own_value);
     let (key, value) = if enable_gqa {
-        (own_key, own_value) = (shared_by(query, key)?, shared_by(query, value)?);
+        (own_key, own_value) = (repeat_heads(query, key)?, repeat_heads(query, value)?);
         (&own_key, &own_value)
     } else {
         (key, value)
@@ -482,5 +482,5 @@ pub fn scaled_dot_product_attention(
             query, key, value, dropout_p, is_causal, mask, scale,
         );
     }
-    composed(query, key, value, mask, dropout_p, is_causal, scale)
+    compose(query, key, value, mask, dropout_p, is_causal, scale)
 }

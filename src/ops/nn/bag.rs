@@ -37,7 +37,7 @@ fn bags(offsets: &Tensor, count: usize, last: bool) -> Result<Tensor> {
 }
 
 /// A column with 1 for each index, and 0 for those that are `padding_idx`.
-fn counted(indices: &Tensor, padding_idx: i64) -> V {
+fn mask_padding(indices: &Tensor, padding_idx: i64) -> V {
     ne(V::from(indices).reshape(&[indices.numel(), 1]), padding_idx as f64)
 }
 
@@ -47,7 +47,7 @@ fn size_column(bag_size: &Tensor, dtype: DType) -> V {
 }
 
 /// The sums of the bags of rows.
-fn summed(rows: V, bag: &Tensor, count: usize) -> V {
+fn sum_bags(rows: V, bag: &Tensor, count: usize) -> V {
     rows.then(|rows| {
         let zeros = constant::zeros(&[count, rows.shape()[1]], rows.dtype(), rows.device())?;
         IndexAdd::call(&zeros, 0, bag, &rows, Scalar::Int(1))
@@ -64,7 +64,7 @@ fn largest(
 ) -> Result<[Tensor; 2]> {
     let (n, width, count) = (indices.numel(), rows.shape()[1], bag_size.numel());
     let device = indices.device();
-    let taken = select(f64::NEG_INFINITY, rows, counted(indices, padding_idx)).tensor()?;
+    let taken = select(f64::NEG_INFINITY, rows, mask_padding(indices, padding_idx)).tensor()?;
     let column = view::expand(&views::reshape(bag, &[n, 1])?, smallvec::smallvec![n as i64, width as i64])?;
     let lowest = constant::full(&[count, width], Scalar::Float(f64::NEG_INFINITY), taken.dtype(), device)?;
     let top = scatter_into(&lowest, &taken, 0, &column, Put::Max)?;
@@ -74,7 +74,7 @@ fn largest(
     let same = either(eq(&taken, &there), is_nan(&taken));
     let place = Tensor::new(numbers(0, 1, n, device)?);
     let place = V::from(place).reshape(&[n, 1]).cast(DType::I32);
-    let place = select(n as f64, place.expand(&[n, width]), both(same, counted(indices, padding_idx)));
+    let place = select(n as f64, place.expand(&[n, width]), both(same, mask_padding(indices, padding_idx)));
     let none = constant::full(&[count, width], Scalar::Int(n as i64), DType::I32, device)?;
     let first = scatter_into(&none, &place.cast(DType::I32).tensor()?, 0, &column, Put::Min)?;
     let full = gt(V::from(bag_size).reshape(&[count, 1]), 0.0);
@@ -172,8 +172,8 @@ impl EmbeddingBag {
             let quick = mode != Mode::Max && padding_idx < 0;
             let picked = rows(weight, indices).map_err(|e| outside(indices, weight.shape()[0], quick, e))?;
             let bag = bags(offsets, n, include_last_offset)?;
-            let ones = counted(indices, padding_idx).cast(DType::I64);
-            let sizes = summed(ones, &bag, count).reshape(&[count]).tensor()?;
+            let ones = mask_padding(indices, padding_idx).cast(DType::I64);
+            let sizes = sum_bags(ones, &bag, count).reshape(&[count]).tensor()?;
             let mut picked = V::from(picked);
             if mode == Mode::Max {
                 let [top, which] = largest(&picked, indices, &bag, &sizes, padding_idx)?;
@@ -183,9 +183,9 @@ impl EmbeddingBag {
                 picked = picked * V::from(share).reshape(&[n, 1]);
             }
             if padding_idx >= 0 {
-                picked = select(0.0, picked, counted(indices, padding_idx));
+                picked = select(0.0, picked, mask_padding(indices, padding_idx));
             }
-            let mut out = summed(picked, &bag, count);
+            let mut out = sum_bags(picked, &bag, count);
             if mode == Mode::Mean {
                 out = out / size_column(&sizes, weight.dtype());
             }
@@ -236,7 +236,7 @@ impl EmbeddingBag {
         });
         let of_share = wants[1].then(|| {
             let all = of_rows * V::from(rows(weight, &indices));
-            select(0.0, all, counted(&indices, padding_idx)).sum(&[1], false).reshape(&indices.shape())
+            select(0.0, all, mask_padding(&indices, padding_idx)).sum(&[1], false).reshape(&indices.shape())
         });
         [of_weight, of_share]
     }

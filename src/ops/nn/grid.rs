@@ -44,7 +44,7 @@ struct Neighbour {
 }
 
 /// Detaches the value from the graph.
-fn fixed(v: V) -> V {
+fn detach(v: V) -> V {
     v.then(|t| Ok(detached::shallow(&t)))
 }
 
@@ -56,7 +56,7 @@ fn reflect(x: V, low2: i64, high2: i64) -> [V; 2] {
     let (low, span) = (low2 as f64 / 2.0, (high2 - low2) as f64 / 2.0);
     let below = lt(&x, low);
     let from = abs(x - low);
-    let flips = fixed(floor(&from / span));
+    let flips = detach(floor(&from / span));
     let extra = from - &flips * span;
     let odd = ne(&flips - floor(&flips / 2.0) * 2.0, 0.0);
     let sign = select(1.0, -1.0, ne(&below, &odd));
@@ -64,14 +64,14 @@ fn reflect(x: V, low2: i64, high2: i64) -> [V; 2] {
 }
 
 /// Applies the padding mode to coordinates. Returns the result and its derivative, which is 0 where a coordinate was clipped.
-fn padded(of: &Sampling, x: V, size: usize) -> [V; 2] {
+fn pad_coordinates(of: &Sampling, x: V, size: usize) -> [V; 2] {
     let last = (size - 1) as f64;
     let clipped = |[x, slope]: [V; 2]| {
         let inside = both(gt(&x, 0.0), lt(&x, last));
         let kept = select(select(0.0, &x, gt(&x, 0.0)), last, ge(&x, last));
         [kept, select(0.0, slope, inside)]
     };
-    let one = zeroth_power(zero_of(fixed(x.clone())));
+    let one = zeroth_power(zero_of(detach(x.clone())));
     match of.padding {
         Padding::Zeros => [x, one],
         Padding::Border => clipped([x, one]),
@@ -96,18 +96,18 @@ fn along(of: &Sampling, place: V, size: usize) -> Vec<Neighbour> {
     };
     match of.kernel {
         Kernel::Linear => {
-            let [x, slope] = padded(of, x, size);
-            let (low, slope) = (fixed(floor(&x)), slope * factor);
+            let [x, slope] = pad_coordinates(of, x, size);
+            let (low, slope) = (detach(floor(&x)), slope * factor);
             let part = x - &low;
             vec![one(low.clone(), 1.0 - &part, -&slope), one(low + 1.0, part, slope)]
         }
         Kernel::Nearest => {
-            let [at, _] = padded(of, fixed(x), size);
+            let [at, _] = pad_coordinates(of, detach(x), size);
             let none = zero_of(&at);
             vec![one(at.then(|t| crate::ops::elementwise::unary::round(&t)), zeroth_power(&none), none)]
         }
         Kernel::Cubic => {
-            let low = fixed(floor(&x));
+            let low = detach(floor(&x));
             let t = x - &low;
             const A: f64 = -0.75;
             let near = |x: &V| ((x * (A + 2.0) - (A + 3.0)) * x) * x + 1.0;
@@ -121,7 +121,7 @@ fn along(of: &Sampling, place: V, size: usize) -> Vec<Neighbour> {
                 (near(&c), -near_slope(&c)),
                 (far(&d), -far_slope(&d)),
             ];
-            let at = |k: usize| padded(of, &low + (k as f64 - 1.0), size)[0].clone();
+            let at = |k: usize| pad_coordinates(of, &low + (k as f64 - 1.0), size)[0].clone();
             let each = weights.into_iter().enumerate();
             each.map(|(k, (weight, slope))| one(at(k), weight, slope * factor)).collect()
         }
@@ -172,7 +172,7 @@ fn planes(input: &Tensor, of: &Sampling) -> Result<Tensor> {
 }
 
 /// The sampled values, by operators that are differentiable and run on any device.
-fn sampled(input: &Tensor, grid: &Tensor, of: &Sampling) -> Result<Tensor> {
+fn sample_formula(input: &Tensor, grid: &Tensor, of: &Sampling) -> Result<Tensor> {
     let x = planes(input, of)?;
     let mut sum: Option<V> = None;
     for term in terms(grid, of)? {
@@ -183,7 +183,7 @@ fn sampled(input: &Tensor, grid: &Tensor, of: &Sampling) -> Result<Tensor> {
 }
 
 /// The gradients of input and grid, by the same operators.
-fn slopes(
+fn gradient_formula(
     g: &Tensor,
     input: &Tensor,
     grid: &Tensor,
@@ -229,14 +229,14 @@ fn dense(body: &Body) -> Result<Body> {
     no_grad(|| to_dtype(&Tensor::new(duplicate(body)?), wide))
 }
 
-fn narrowed(body: Body, dtype: DType) -> Result<Body> {
+fn to_half(body: Body, dtype: DType) -> Result<Body> {
     if body.dtype == dtype { Ok(body) } else { no_grad(|| to_dtype(&Tensor::new(body), dtype)) }
 }
 
 fn forward(input: &Tensor, grid: &Tensor, of: &Sampling) -> Result<Body> {
     let shape = result_shape(&input.shape(), &grid.shape());
     if !input.device().is_cpu() {
-        return no_grad(|| sampled(input, grid, of));
+        return no_grad(|| sample_formula(input, grid, of));
     }
     let (x, places) = (dense(&input.body())?, dense(&grid.body())?);
     let out = Body::new(&shape, x.dtype, x.device())?;
@@ -244,7 +244,7 @@ fn forward(input: &Tensor, grid: &Tensor, of: &Sampling) -> Result<Body> {
         // SAFETY: all bodies are contiguous, with the sizes in `of`.
         unsafe { kernel::forward(of, out.host()?, x.host()?, places.host()?)? };
     }
-    narrowed(out, input.dtype())
+    to_half(out, input.dtype())
 }
 
 /// The gradients of input and grid by kernels.
@@ -263,7 +263,7 @@ fn backward(
             // SAFETY: all bodies are contiguous, with the sizes in `of`.
             unsafe { kernel::backward_input(of, out.host()?, g.host()?, places.host()?)? };
         }
-        of_input = Some(narrowed(out, input.dtype)?);
+        of_input = Some(to_half(out, input.dtype)?);
     }
     if wants[1] {
         let out = Body::new(places.shape(), places.dtype, places.device())?;
@@ -271,7 +271,7 @@ fn backward(
             // SAFETY: all bodies are contiguous, with the sizes in `of`.
             unsafe { kernel::backward_grid(of, out.host()?, g.host()?, x.host()?, places.host()?)? };
         }
-        of_grid = Some(narrowed(out, grid.dtype)?);
+        of_grid = Some(to_half(out, grid.dtype)?);
     }
     Ok([of_input, of_grid])
 }
@@ -300,7 +300,7 @@ macro_rules! samplers {
                 wants: [bool; 2],
             ) -> Result<[Option<Tensor>; 2]> {
                 let how = [interpolation_mode, padding_mode];
-                slopes(g, input, grid, &sampling(&input.shape(), &grid.shape(), how, align_corners), wants)
+                gradient_formula(g, input, grid, &sampling(&input.shape(), &grid.shape(), how, align_corners), wants)
             }
             fn fast_derivative(
                 g: Body,
@@ -317,7 +317,7 @@ macro_rules! samplers {
                     return backward(&g, &input, &grid, &of, wants);
                 }
                 let [g, input, grid] = [g, input, grid].map(Tensor::new);
-                let made = mode::with_grad(false, || slopes(&g, &input, &grid, &of, wants))?;
+                let made = mode::with_grad(false, || gradient_formula(&g, &input, &grid, &of, wants))?;
                 Ok(made.map(|t| t.map(|t| t.body().clone())))
             }
             fn batch(

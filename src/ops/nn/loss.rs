@@ -328,7 +328,7 @@ fn check_types(op: &'static str, input: &Tensor, target: &Tensor) -> Result<()> 
 }
 
 /// Expands both operands to their common shape, as views.
-fn expanded(input: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor)> {
+fn expand(input: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor)> {
     let (own, other) = (input.shape(), target.shape());
     if own != other {
         crate::base::warn(&format!(
@@ -373,7 +373,7 @@ pub fn mse_loss(
     weight: Option<&Tensor>,
 ) -> Result<Tensor> {
     let how = Reduction::new(reduction, size_average, reduce)?;
-    let (input, target) = expanded(input, target)?;
+    let (input, target) = expand(input, target)?;
     check_types("mse_cpu", &input, &target)?;
     by_weights(weight, how, |how| MseLoss::call(&input, &target, how))
 }
@@ -421,7 +421,7 @@ pub fn l1_loss(
     weight: Option<&Tensor>,
 ) -> Result<Tensor> {
     let how = Reduction::new(reduction, size_average, reduce)?;
-    let (input, target) = expanded(input, target)?;
+    let (input, target) = expand(input, target)?;
     by_weights(weight, how, |how| how.apply(abs(V::from(&input) - V::from(&target))).tensor())
 }
 
@@ -453,7 +453,7 @@ pub fn smooth_l1_loss(
     if beta == 0.0 {
         return l1_loss(input, target, size_average, reduce, reduction, None);
     }
-    let (input, target) = expanded(input, target)?;
+    let (input, target) = expand(input, target)?;
     check_types("smooth_l1_cpu", &input, &target)?;
     SmoothL1Loss::call(&input, &target, how, beta)
 }
@@ -485,7 +485,7 @@ pub fn huber_loss(
     }
     let dtype = input.dtype();
     dtype_checks::check_cast(dtype.promote(target.dtype()), dtype)?;
-    let (input, target) = expanded(input, target)?;
+    let (input, target) = expand(input, target)?;
     check_types("huber_cpu", &input, &target)?;
     let loss = |how| to_dtype(&HuberLoss::call(&input, &target, how, delta)?, dtype);
     match weight {
@@ -663,7 +663,7 @@ pub fn cross_entropy(
     }
     let classes = input.shape()[dim as usize] as f64;
     let all = Classes { target: target.clone(), weight: weight.cloned(), ignored: ignore_index };
-    let soft = smoothed(&logs, all, how)?;
+    let soft = smooth_labels(&logs, all, how)?;
     (V::from(hard) * (1.0 - label_smoothing) + soft * (label_smoothing / classes)).tensor()
 }
 
@@ -675,7 +675,7 @@ fn along_classes(weight: &Tensor, ndim: usize) -> Result<V> {
 }
 
 /// The mean loss over all classes, for label smoothing.
-fn smoothed(logs: &Tensor, classes: Classes, how: Reduction) -> Result<V> {
+fn smooth_labels(logs: &Tensor, classes: Classes, how: Reduction) -> Result<V> {
     let (ndim, dim) = (logs.ndim(), Classes::dim(logs.ndim()));
     let all = match &classes.weight {
         Some(weight) => V::from(logs) * along_classes(weight, ndim)?,

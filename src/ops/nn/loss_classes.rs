@@ -324,10 +324,10 @@ impl Classes {
     }
 
     pub fn loss(&self, input: &Tensor, how: Reduction) -> V {
-        self.reduced(input, how).unwrap_or_else(|e| V::from(Err(e)))
+        self.reduce_losses(input, how).unwrap_or_else(|e| V::from(Err(e)))
     }
 
-    fn reduced(&self, input: &Tensor, how: Reduction) -> Result<V> {
+    fn reduce_losses(&self, input: &Tensor, how: Reduction) -> Result<V> {
         let (ndim, all_count) = (input.ndim(), self.all_count()?);
         let index = self.index(ndim, all_count)?;
         let picked =

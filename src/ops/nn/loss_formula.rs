@@ -93,7 +93,7 @@ fn in_one_pass(row: &'static Pointwise, x: &Tensor, target: &Tensor, delta: Opti
     fits.then(|| V::apply(row, &operands))
 }
 
-fn huber_between(x: &Tensor, target: &Tensor, delta: f64) -> V {
+fn huber_formula(x: &Tensor, target: &Tensor, delta: f64) -> V {
     in_one_pass(&huber_of_difference::ROW, x, target, Some(delta))
         .unwrap_or_else(|| huber(difference(x, target), delta))
 }
@@ -106,7 +106,7 @@ pub fn square_of(x: &Tensor, target: &Tensor, how: Reduction) -> V {
 }
 
 pub fn smooth_of(x: &Tensor, target: &Tensor, how: Reduction, beta: f64) -> V {
-    let huber = || huber_between(x, target, beta);
+    let huber = || huber_formula(x, target, beta);
     how.apply(match beta {
         0.0 => abs(difference(x, target)),
         1.0 => huber(),
@@ -115,7 +115,7 @@ pub fn smooth_of(x: &Tensor, target: &Tensor, how: Reduction, beta: f64) -> V {
 }
 
 pub fn huber_of(x: &Tensor, target: &Tensor, how: Reduction, delta: f64) -> V {
-    how.apply(huber_between(x, target, delta))
+    how.apply(huber_formula(x, target, delta))
 }
 
 pub fn entropy_of(x: &Tensor, target: &Tensor, weight: Option<&Tensor>, how: Reduction) -> V {

@@ -124,7 +124,7 @@ fn layer_norm_formula(
 }
 
 /// Normalizes rows by the kernel. Returns the result, the means (unless they are not subtracted), and the factors.
-fn rows_normalized(
+fn normalize_rows(
     x: &Body,
     weight: Option<&Body>,
     bias: Option<&Body>,
@@ -204,7 +204,7 @@ impl NativeLayerNorm {
             return Ok(made.map(|t| t.body().clone()));
         }
         let [weight, bias] = [weight, bias].map(|t| t.map(|t| t.body().clone()));
-        rows_normalized(&input.body(), weight.as_ref(), bias.as_ref(), n, eps, true)
+        normalize_rows(&input.body(), weight.as_ref(), bias.as_ref(), n, eps, true)
     }
     fn derivative(
         g: &Tensor,
@@ -374,7 +374,7 @@ impl FusedRmsNorm {
             return Ok(made.map(|t| t.body().clone()));
         }
         let weight = weight.map(|t| t.body().clone());
-        let [out, _, scale] = rows_normalized(&input.body(), weight.as_ref(), None, n, eps, false)?;
+        let [out, _, scale] = normalize_rows(&input.body(), weight.as_ref(), None, n, eps, false)?;
         Ok([out, scale])
     }
     fn derivative(

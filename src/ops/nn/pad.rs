@@ -103,7 +103,7 @@ fn sides(shape: &[usize], pad: &[i64]) -> Vec<Side> {
 }
 
 /// The padded shape.
-fn padded_shape(shape: &[usize], sides: &[Side]) -> Result<Dims> {
+fn pad_shape(shape: &[usize], sides: &[Side]) -> Result<Dims> {
     let mut shape = Dims::from_slice(shape);
     let ndim = shape.len();
     for (i, side) in sides.iter().enumerate() {
@@ -164,7 +164,7 @@ impl Block {
     }
 
     /// Flips the dimensions whose segments run backwards.
-    fn flipped(&self, body: &Body) -> Result<Body> {
+    fn flip_segments(&self, body: &Body) -> Result<Body> {
         let flipped =
             self.dims(body.layout.ndim()).filter(|(_, s)| s.kind == SegmentKind::Backwards && s.length > 1);
         let dims: Ints = flipped.map(|(dim, _)| dim as i64).collect();
@@ -180,9 +180,9 @@ impl Block {
 }
 
 /// Pads `x` with its own elements.
-fn extended(x: &Body, pad: &[i64], edge: Edge) -> Result<Body> {
+fn pad_with_elements(x: &Body, pad: &[i64], edge: Edge) -> Result<Body> {
     let sides = sides(x.shape(), pad);
-    let mut out = Body::new(&padded_shape(x.shape(), &sides)?, x.dtype, x.device())?;
+    let mut out = Body::new(&pad_shape(x.shape(), &sides)?, x.dtype, x.device())?;
     if sides.len() > 1 {
         out.layout = MemoryFormat::suggested(&x.layout).layout(&out.layout)?;
     }
@@ -191,7 +191,7 @@ fn extended(x: &Body, pad: &[i64], edge: Edge) -> Result<Body> {
     }
     for block in Block::all(&sides, edge) {
         let place = block.in_result(&out)?;
-        let source = block.flipped(&block.in_input(x)?)?;
+        let source = block.flip_segments(&block.in_input(x)?)?;
         copy(&place, &source.with_layout(source.layout.broadcast_to(place.shape())))?;
     }
     Ok(out)
@@ -210,7 +210,7 @@ fn sum_copies(g: &Body, like: &Meta, pad: &[i64], edge: Edge) -> Result<Body> {
         copy(&block.in_input(&out)?, &block.in_result(g)?)?;
     }
     for block in rest {
-        let part = Tensor::new(block.flipped(&block.in_result(g)?)?);
+        let part = Tensor::new(block.flip_segments(&block.in_result(g)?)?);
         let ndim = part.ndim();
         let repeated = block.dims(ndim).filter(|(_, s)| s.kind == SegmentKind::Repeated);
         let dims: Ints = repeated.map(|(dim, _)| dim as i64).collect();
@@ -231,7 +231,7 @@ macro_rules! extended {
         #[primitive(tangent = linear, dtypes = number($kernel))]
         impl $Pad {
             fn forward(input: &Tensor, padding: Ints) -> Result<Body> {
-                extended(&input.body(), &padding, Edge::$edge)
+                pad_with_elements(&input.body(), &padding, Edge::$edge)
             }
             fn d_input(g: V, input: Tensor, padding: Ints) -> V {
                 g.then(|g| $Backward::call(&g, &input, padding))
@@ -268,7 +268,7 @@ extended! {
 }
 
 /// Pads `x` with a constant.
-fn surrounded(x: &Body, pad: &[i64], value: Scalar) -> Result<Body> {
+fn pad_with_constant(x: &Body, pad: &[i64], value: Scalar) -> Result<Body> {
     let sides = sides(x.shape(), pad);
     // Negative padding is applied first.
     let ndim = x.layout.ndim();
@@ -282,7 +282,7 @@ fn surrounded(x: &Body, pad: &[i64], value: Scalar) -> Result<Body> {
     if pad.iter().all(|&n| n <= 0) {
         return preserved(&x.with_layout(kept));
     }
-    let shape = padded_shape(x.shape(), &sides)?;
+    let shape = pad_shape(x.shape(), &sides)?;
     let mut out = Body::new(&shape, x.dtype, x.device())?;
     out.layout = MemoryFormat::suggested(&x.layout).layout(&out.layout)?;
     crate::operator::kernel::fill(&out, value)?;
@@ -312,7 +312,7 @@ fn check_count(pad: &[i64], ndim: usize) -> Result<()> {
 #[primitive]
 impl ConstantPadNd {
     fn forward(input: &Tensor, pad: Ints, value: Scalar) -> Result<Body> {
-        surrounded(&input.body(), &pad, value)
+        pad_with_constant(&input.body(), &pad, value)
     }
     fn d_input(g: V, pad: Ints) -> V {
         let back = pad.iter().map(|n| n.saturating_neg()).collect();
@@ -394,7 +394,7 @@ fn check_sizes(input: &Tensor, pad: &[i64], edge: Edge) -> Result<()> {
 }
 
 /// Circular padding: the elements of the other end beyond each end, copied into new memory segment by segment.
-fn wrapped(input: &Tensor, pad: &[i64]) -> Result<Tensor> {
+fn pad_circular(input: &Tensor, pad: &[i64]) -> Result<Tensor> {
     let shape = input.shape();
     let sides = sides(&shape, pad);
     // Negative padding is applied first; the rest wraps around.
@@ -408,7 +408,7 @@ fn wrapped(input: &Tensor, pad: &[i64]) -> Result<Tensor> {
     if sides.iter().any(around) {
         return Err(Error::runtime("Padding value causes wrapping around more than once."));
     }
-    let whole = padded_shape(&shape, &sides)?;
+    let whole = pad_shape(&shape, &sides)?;
     let ndim = shape.len();
     let dim = |i: usize| (ndim - 1 - i) as i64;
     let part = |t: &Tensor, dim: i64, start: i64, end: i64| slice(t, dim, Some(start), Some(end), 1);
@@ -490,7 +490,7 @@ pub fn nn_pad(
         )));
     }
     match mode {
-        "circular" => return wrapped(input, &pad),
+        "circular" => return pad_circular(input, &pad),
         "reflect" => check_sizes(input, &pad, Edge::Reflect)?,
         _ => check_sizes(input, &pad, Edge::Replicate)?,
     }

@@ -47,7 +47,7 @@ fn rows(x: &V, start: i64, count: i64) -> V {
     x.clone().then(|t| slices::narrow(&t, 0, start, count))
 }
 
-fn together(parts: Vec<V>, dim: i64) -> V {
+fn concatenate(parts: Vec<V>, dim: i64) -> V {
     let tensors: Result<Vec<Tensor>> = parts.into_iter().map(V::tensor).collect();
     match tensors {
         Ok(one) if one.len() == 1 => V::from(&one[0]),
@@ -57,12 +57,12 @@ fn together(parts: Vec<V>, dim: i64) -> V {
 }
 
 /// Replaces the states of the first `count` examples; the others have ended already and stay.
-fn renewed(new: V, old: &V, count: i64) -> V {
+fn replace_first(new: V, old: &V, count: i64) -> V {
     let samples = size(old, 0) as i64;
     if count == samples || matches!(old, V::Failed(_)) {
         new
     } else {
-        together(vec![new, rows(old, count, samples - count)], 0)
+        concatenate(vec![new, rows(old, count, samples - count)], 0)
     }
 }
 
@@ -120,7 +120,7 @@ impl LayerOperands<V> {
                     let t = tanh(&new);
                     let raw = &o * &t;
                     let out = self.projection.as_ref().map_or_else(|| raw.clone(), |w| raw.matmul(w.mt()));
-                    cells = cells.map(|old| renewed(new, &old, size));
+                    cells = cells.map(|old| replace_first(new, &old, size));
                     (vec![i, f, g, o], vec![t, raw], out)
                 }
                 (Cell::Gru, _) => {
@@ -137,7 +137,7 @@ impl LayerOperands<V> {
                 }
                 _ => (Vec::new(), Vec::new(), tanh(x + own)),
             };
-            hidden = renewed(out.clone(), &hidden, size);
+            hidden = replace_first(out.clone(), &hidden, size);
             steps.push(RecurrentStep { at, start, size, before, cell_before, gates: made, more, out });
         }
         (steps, hidden, cells)
@@ -147,7 +147,7 @@ impl LayerOperands<V> {
     fn outputs(steps: &[RecurrentStep]) -> V {
         let mut order: Vec<&RecurrentStep> = steps.iter().collect();
         order.sort_by_key(|step| step.at);
-        together(order.into_iter().map(|step| step.out.clone()).collect(), 0)
+        concatenate(order.into_iter().map(|step| step.out.clone()).collect(), 0)
     }
 
     /// The wanted gradients of the sums, initial states, weights, biases and projection.
@@ -189,8 +189,8 @@ impl LayerOperands<V> {
                         &dc * &i * (1.0 - &g * &g),
                         &dh * t * slope(&o),
                     ];
-                    *all = renewed(&dc * &f, all, size);
-                    let sums = together(parts, 1);
+                    *all = replace_first(&dc * &f, all, size);
+                    let sums = concatenate(parts, 1);
                     (sums.clone(), sums)
                 }
                 (Cell::Gru, ..) => {
@@ -200,7 +200,7 @@ impl LayerOperands<V> {
                     let of_update = &dh * (&step.before - &n) * slope(&z);
                     past = Some(&dh * &z);
                     let own = vec![of_reset.clone(), of_update.clone(), &of_new * &r];
-                    (together(vec![of_reset, of_update, of_new], 1), together(own, 1))
+                    (concatenate(vec![of_reset, of_update, of_new], 1), concatenate(own, 1))
                 }
                 (Cell::Relu, ..) => {
                     let sums = select(dh, 0.0, le(&step.out, 0.0));
@@ -215,11 +215,11 @@ impl LayerOperands<V> {
             d_bias = d_bias.map(|d| d + of_own.clone().sum(&[0], false));
             let back = of_own.matmul(&self.weight);
             let back = past.map_or_else(|| back.clone(), |past| &back + past);
-            d_hidden = renewed(back, &d_hidden, size);
+            d_hidden = replace_first(back, &d_hidden, size);
             d_sums.push((step.at, of_x));
         }
         d_sums.sort_by_key(|(at, _)| *at);
-        let d_sums = together(d_sums.into_iter().map(|(_, d)| d).collect(), 0);
+        let d_sums = concatenate(d_sums.into_iter().map(|(_, d)| d).collect(), 0);
         let made = [Some(d_sums), Some(d_hidden), d_cells, Some(d_weight), d_bias, d_projection];
         let mut wants = wants.into_iter();
         made.map(|gradient| gradient.filter(|_| wants.next() == Some(true)))

@@ -169,7 +169,7 @@ fn in_format(shape: &[usize], dtype: DType, device: Device, format: MemoryFormat
 }
 
 /// Resizes dimension by dimension; with `back`, back to the size that it came from, for the gradient.
-fn resized(x: &Body, sizes: &[usize], ways: &[ResizeOptions], back: bool) -> Result<Body> {
+fn resize(x: &Body, sizes: &[usize], ways: &[ResizeOptions], back: bool) -> Result<Body> {
     let ndim = x.layout.ndim();
     let dims = sizes.len();
     let format = MemoryFormat::suggested(&x.layout);
@@ -229,7 +229,7 @@ fn flat(body: &Body) -> Result<Body> {
 }
 
 /// Checks what all kernels check. Returns the shape of the result.
-fn resized_shape(input: &Tensor, size: &[i64], dims: usize) -> Result<Dims> {
+fn infer_shape(input: &Tensor, size: &[i64], dims: usize) -> Result<Dims> {
     let shape = input.shape();
     let own = &shape[2..];
     if size.len() != dims || own.len() != dims {
@@ -282,9 +282,9 @@ macro_rules! resizes {
                 $($scale: Option<f64>),+
             ) -> Result<Body> {
                 check_dtype(input, $kernel, Rule::$rule)?;
-                let shape = resized_shape(input, &output_size, $dims)?;
+                let shape = infer_shape(input, &output_size, $dims)?;
                 let ways = ways(Rule::$rule, false $(|| $align)?, &[$($scale),+], input.dtype());
-                resized(&input.body(), &shape[2..], &ways, false)
+                resize(&input.body(), &shape[2..], &ways, false)
             }
             fn d_input(
                 g: V,
@@ -310,7 +310,7 @@ macro_rules! resizes {
             ) -> Result<Body> {
                 let sizes: Dims = input_size[2..].iter().map(|n| *n as usize).collect();
                 let ways = ways(Rule::$rule, false $(|| $align)?, &[$($scale),+], grad_output.dtype());
-                resized(&grad_output.body(), &sizes, &ways, true)
+                resize(&grad_output.body(), &sizes, &ways, true)
             }
             fn d_grad_output(g: V, at: Meta, $($align: bool,)? $($scale: Option<f64>),+) -> V {
                 let size = at.shape[2..].iter().map(|n| *n as i64).collect();

@@ -50,7 +50,7 @@ pub fn shared_by_all(g: V, x: V, y: V, at: &Meta) -> V {
 
 /// Like `shared`, but multiplies instead of selecting: a gradient that is not finite gives NaN for all other elements, as in
 /// PyTorch.
-fn scaled(g: V, x: V, y: V, at: &Meta, dim: &Option<Ints>, keepdim: bool) -> V {
+fn scale_gradient(g: V, x: V, y: V, at: &Meta, dim: &Option<Ints>, keepdim: bool) -> V {
     let winners = eq(y.unreduce(at, dim, keepdim), &x).cast(at.dtype);
     let count = winners.clone().sum(dim.as_deref().unwrap_or_default(), true);
     g.unreduce(at, dim, keepdim) * winners / count
@@ -221,7 +221,7 @@ impl Amax {
         over(Reduction::Max, input, &dim, keepdim)
     }
     fn d_input(g: V, input: V, result: V, at: Meta, dim: Ints, keepdim: bool) -> V {
-        scaled(g, input, result, &at, &Some(dim), keepdim)
+        scale_gradient(g, input, result, &at, &Some(dim), keepdim)
     }
 }
 
@@ -231,7 +231,7 @@ impl Amin {
         over(Reduction::Min, input, &dim, keepdim)
     }
     fn d_input(g: V, input: V, result: V, at: Meta, dim: Ints, keepdim: bool) -> V {
-        scaled(g, input, result, &at, &Some(dim), keepdim)
+        scale_gradient(g, input, result, &at, &Some(dim), keepdim)
     }
 }
 

@@ -31,7 +31,7 @@ fn mean_over(x: &Body, dims: &[usize]) -> Result<Body> {
     Ok(out)
 }
 
-fn averaged(x: &Body, dim: Option<&[i64]>, keepdim: bool) -> Result<Body> {
+fn average(x: &Body, dim: Option<&[i64]>, keepdim: bool) -> Result<Body> {
     let dims = dims_or_all(dim, x.layout.ndim())?;
     let out = if x.dtype.is_complex() {
         crate::ops::complex::mean(x, &dims, mean_over)?
@@ -44,7 +44,7 @@ fn averaged(x: &Body, dim: Option<&[i64]>, keepdim: bool) -> Result<Body> {
 #[primitive(tangent = linear, shows(self_sym_sizes = sizes(input), self_sym_numel = numel(input)))]
 impl Mean {
     fn forward(input: &Tensor) -> Result<Body> {
-        averaged(&input.body(), None, false)
+        average(&input.body(), None, false)
     }
     fn d_input(g: V, at: Meta) -> V {
         g.unreduce(&at, &None, false) / crate::base::numel(&at.shape) as f64
@@ -63,7 +63,7 @@ impl Mean {
 )]
 impl Mean1 {
     fn forward(input: &Tensor, dim: Ints, keepdim: bool) -> Result<Body> {
-        averaged(&input.body(), Some(&dim), keepdim)
+        average(&input.body(), Some(&dim), keepdim)
     }
     fn d_input(g: V, at: Meta, dim: Ints, keepdim: bool) -> Result<V> {
         let n = count(&at.shape, Some(&dim))?;

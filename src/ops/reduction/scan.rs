@@ -37,7 +37,7 @@ impl Cumsum {
         scan!(crate::cpu::scan::cumsum, Sum, input, dim)
     }
     fn d_input(g: V, dim: i64) -> V {
-        reversed_sum(g, dim)
+        sum_from_end(g, dim)
     }
 }
 
@@ -77,8 +77,8 @@ impl Logcumsumexp {
         // nothing.
         let result = select(&result, 0.0, eq(&result, f64::NEG_INFINITY));
         let part = |logs: V| {
-            let sums = reversed(logs - &result, dim).then(|t| Logcumsumexp::call(&t, dim));
-            exp(&input + reversed(sums, dim))
+            let sums = flip_dim(logs - &result, dim).then(|t| Logcumsumexp::call(&t, dim));
+            exp(&input + flip_dim(sums, dim))
         };
         match at.dtype.is_complex() {
             _ if at.shape.is_empty() => g,
@@ -102,12 +102,12 @@ pub fn reverse(x: &Tensor, dim: i64) -> Result<Tensor> {
     rearrange::flip(x, Sizes(smallvec::smallvec![dim]))
 }
 
-fn reversed(x: V, dim: i64) -> V {
+fn flip_dim(x: V, dim: i64) -> V {
     x.then(|t| reverse(&t, dim))
 }
 
 /// Each element becomes the sum of the elements from it to the end.
-fn reversed_sum(x: V, dim: i64) -> V {
+fn sum_from_end(x: V, dim: i64) -> V {
     x.then(|t| {
         if t.numel() <= 1 || t.shape()[wrap_dim(dim, t.ndim())?] == 1 {
             return Ok(t);
@@ -117,7 +117,7 @@ fn reversed_sum(x: V, dim: i64) -> V {
 }
 
 /// `x` shifted by one along `dim`, with 1 at the start.
-fn shifted(x: &Tensor, dim: i64) -> Result<Tensor> {
+fn shift(x: &Tensor, dim: i64) -> Result<Tensor> {
     let shape = x.shape();
     let at = wrap_dim(dim, shape.len())?;
     let n = shape[at] as i64;
@@ -133,8 +133,8 @@ fn shifted(x: &Tensor, dim: i64) -> Result<Tensor> {
 
 /// The product of all other elements along `dim`, without a division.
 pub fn exclusive_product(x: &Tensor, dim: i64) -> Result<Tensor> {
-    let before = Cumprod::call(&shifted(x, dim)?, dim)?;
-    let after = reverse(&Cumprod::call(&shifted(&reverse(x, dim)?, dim)?, dim)?, dim)?;
+    let before = Cumprod::call(&shift(x, dim)?, dim)?;
+    let after = reverse(&Cumprod::call(&shift(&reverse(x, dim)?, dim)?, dim)?, dim)?;
     arithmetic::mul(&before, &after)
 }
 
@@ -145,7 +145,7 @@ fn cumprod_grad(g: V, x: Tensor, y: V, dim: i64) -> Result<Tensor> {
     let zero = unary::logical_not(&x)?;
     let batched = g.is_batched() || x.is_batched();
     if !batched && !reduce::any_true(&zero)? {
-        return (reversed_sum(g * y.conj(), dim) / V::from(x).conj()).tensor();
+        return (sum_from_end(g * y.conj(), dim) / V::from(x).conj()).tensor();
     }
     if mode::grad_enabled() || g.is_special() || x.is_special() || x.dtype().is_complex() {
         return every_cumprod(g, &x, dim);
@@ -155,8 +155,8 @@ fn cumprod_grad(g: V, x: Tensor, y: V, dim: i64) -> Result<Tensor> {
     let (x, zero) = (V::from(x), V::from(zero));
     let first = both(zero, eq(&zeros_so_far, 1.0));
     let spared = select(&x, 1.0, first.clone()).then(|t| Cumprod::call(&t, dim));
-    let at_first = reversed_sum(select(&g * &spared, 0.0, eq(&zeros_so_far, 0.0)), dim);
-    let before = reversed_sum(&g * &y, dim) / &x;
+    let at_first = sum_from_end(select(&g * &spared, 0.0, eq(&zeros_so_far, 0.0)), dim);
+    let before = sum_from_end(&g * &y, dim) / &x;
     select(select(0.0, before, eq(&zeros_so_far, 0.0)), at_first, first).tensor()
 }
 

@@ -312,7 +312,7 @@ pub fn unsafe_split_with_sizes(
 }
 
 /// Splits `input` before each of `places`.
-fn cut(input: &Tensor, places: &[i64], dim: i64) -> Result<Vec<Tensor>> {
+fn split_before(input: &Tensor, places: &[i64], dim: i64) -> Result<Vec<Tensor>> {
     let mut start = 0;
     let whole = input.shape()[dim as usize] as i64;
     let part = |end| slices::slice(input, dim, Some(std::mem::replace(&mut start, end)), Some(end), 1);
@@ -382,20 +382,20 @@ pub fn tensor_split(
         return split_into_sections(input, number(0)?, at);
     }
     try_alloc::check(t.numel(), 3 * size_of::<i64>())?;
-    cut(input, &(0..t.numel()).map(number).collect::<Result<Ints>>()?, at)
+    split_before(input, &(0..t.numel()).map(number).collect::<Result<Ints>>()?, at)
 }
 
 /// Split a tensor into parts of nearly equal size (views).
 #[overload(tensor_split.sections)]
 pub fn split_into_sections(input: &Tensor, sections: i64, #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
     let at = cuttable(input, dim)?;
-    cut(input, &section_starts(input, sections, at)?, at)
+    split_before(input, &section_starts(input, sections, at)?, at)
 }
 
 /// Split a tensor at the given indices (views).
 #[overload(tensor_split.indices)]
 pub fn split_at_indices(input: &Tensor, indices: Ints, #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
-    cut(input, &indices, cuttable(input, dim)?)
+    split_before(input, &indices, cuttable(input, dim)?)
 }
 
 /// Rejects tensors with fewer than `ndim` dimensions, for `hsplit`, `vsplit` and `dsplit`.

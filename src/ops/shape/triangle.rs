@@ -209,11 +209,11 @@ fn write_expanded(target: &Body, args: &[Arg], lower: bool) -> Result<bool> {
     Ok(true)
 }
 
-fn tril_expanded(target: &Body, args: &[Arg]) -> Result<bool> {
+fn write_tril(target: &Body, args: &[Arg]) -> Result<bool> {
     write_expanded(target, args, true)
 }
 
-fn triu_expanded(target: &Body, args: &[Arg]) -> Result<bool> {
+fn write_triu(target: &Body, args: &[Arg]) -> Result<bool> {
     write_expanded(target, args, false)
 }
 

@@ -10,7 +10,7 @@ use crate::tensor::mode;
 use smallvec::smallvec;
 
 /// `0, 1, …` along one of `dims` dimensions.
-fn counted(n: usize, dim: usize, dims: usize, device: Device) -> Result<V> {
+fn count_along(n: usize, dim: usize, dims: usize, device: Device) -> Result<V> {
     let mut shape: Dims = smallvec![1; dims];
     shape[dim] = n;
     let numbers = crate::ops::creation::ranges::range(Scalar::Int(0), Scalar::Int(1), n, DType::I64, device)?;
@@ -40,13 +40,13 @@ fn at_random(
         let number = V::from(slices::slice(&samples, 1, Some(column), Some(column + 1), 1)?);
         let alpha = if many < 2 { 0.0 } else { last as f64 / (many as f64 - 1.0) };
         let place = |i: V| ((i.cast(dtype) + &number) * alpha).cast(DType::I64);
-        let steps = counted(many, 1, 2, device)?;
-        let start = place(steps.clone()) - place(counted(1, 1, 2, device)?);
+        let steps = count_along(many, 1, 2, device)?;
+        let start = place(steps.clone()) - place(count_along(1, 1, 2, device)?);
         let at_end = crate::ops::elementwise::arithmetic::eq(&steps.tensor()?, many as f64 - 1.0)?;
         let start = select(start, Scalar::Int(last), at_end);
         let mut line: Dims = smallvec![1; ndim];
         (line[0], line[1 + d]) = (planes, many);
-        let taps = counted(kernel[d] as usize, 1 + dims + d, ndim, device)?;
+        let taps = count_along(kernel[d] as usize, 1 + dims + d, ndim, device)?;
         places = places * V::from(Scalar::Int(size as i64)) + start.reshape(&line) + taps;
     }
     let whole = places.shape();

@@ -245,7 +245,7 @@ fn check_list(name: &str, what: &str, list: &Ints, dims: usize, says: &str) -> R
 }
 
 /// Formats sizes as `kH: 2 kW: 2`.
-fn lettered(prefix: &str, list: &[i64], letters: &[&str]) -> String {
+fn format_sizes(prefix: &str, list: &[i64], letters: &[&str]) -> String {
     let all: Vec<String> = letters.iter().zip(list).map(|(l, n)| format!("{prefix}{l}: {n}")).collect();
     all.join(" ")
 }
@@ -282,7 +282,7 @@ fn check_slide(name: &str, input: &Tensor, slide: &Slide<'_>, largest: bool) -> 
         if list.iter().any(|&n| n <= 0) {
             return fail(format!(
                 "{what} should be greater than zero, but got {}",
-                lettered(letter, list, letters)
+                format_sizes(letter, list, letters)
             ));
         }
     }
@@ -315,8 +315,8 @@ fn check_slide(name: &str, input: &Tensor, slide: &Slide<'_>, largest: bool) -> 
     if !largest && dims == 3 && (0..3).any(|d| sizes[d] < slide.kernel[d]) {
         return fail(format!(
             "input image ({}) smaller than kernel size ({})",
-            lettered("", &sizes, letters),
-            lettered("k", slide.kernel, letters)
+            format_sizes("", &sizes, letters),
+            format_sizes("k", slide.kernel, letters)
         ));
     }
     if result.iter().any(|&n| n < 1) {

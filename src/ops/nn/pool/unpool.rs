@@ -7,7 +7,7 @@ use crate::operator::kernel::fill;
 use crate::ops::prelude::*;
 
 /// An image with the values at their indices, and zeros elsewhere.
-fn unpooled(input: &Tensor, indices: &Tensor, sizes: &Ints) -> Result<Body> {
+fn unpool_planes(input: &Tensor, indices: &Tensor, sizes: &Ints) -> Result<Body> {
     let (x, places, dims) = (input.body(), indices.body(), sizes.len());
     let shape = resized(x.shape(), &three(sizes, 1), dims);
     let out = Body::new(&shape, x.dtype, x.device())?;
@@ -63,7 +63,7 @@ macro_rules! unpools {
         #[primitive(tangent = fn)]
         impl $Unpool {
             fn forward(input: &Tensor, indices: &Tensor, #[hidden] output_size: &Ints) -> Result<Body> {
-                unpooled(input, indices, output_size)
+                unpool_planes(input, indices, output_size)
             }
             fn d_input(g: Tensor, indices: Tensor) -> Result<Tensor> {
                 picked(&g, &indices, $dims)
@@ -77,7 +77,7 @@ macro_rules! unpools {
         }
 
         #[doc = concat!("Put maxima back where pooling over ", $dims, " dimensions found them, and zeros elsewhere.")]
-        #[operator(nn, out(declared), autocast = single, sample = "unpooled(name)")]
+        #[operator(nn, out(declared), autocast = single, sample = "unpool_planes(name)")]
         pub fn $unpool(
             input: &Tensor,
             indices: &Tensor,
