@@ -1,7 +1,7 @@
 //! Negative log likelihood: minus the log-probability of each target class, and its gradient.
 
 use super::par::{self, Shared};
-use crate::base::{DType, Fault, Joined, Result, Strided};
+use crate::base::{DType, Fault, LossReduction as Joined, Result, Strided};
 
 /// The targets, the weights of the classes, and the target that is ignored.
 #[derive(Clone, Copy)]
@@ -70,7 +70,7 @@ impl Nll<'_> {
             let mut sums = [[0.0; 2]; 4];
             // SAFETY: the indices are inside the input; the results belong to this block alone.
             unsafe {
-                if joined == Joined::No {
+                if joined == Joined::None {
                     let first = block * BLOCK;
                     (first..self.targets().min(first + BLOCK))
                         .for_each(|i| *to.get().add(i) = T::from_wide(0.0));
@@ -78,7 +78,7 @@ impl Nll<'_> {
                 self.each::<T>(block, |i, place, share| {
                     let loss = -(*x.get().add(place)).into() * share;
                     match joined {
-                        Joined::No => *to.get().add(i) = T::from_wide(loss),
+                        Joined::None => *to.get().add(i) = T::from_wide(loss),
                         _ => {
                             let [sum, all] = &mut sums[i % 4];
                             *sum += loss;
@@ -90,7 +90,7 @@ impl Nll<'_> {
             Some([0, 1].map(|j| (sums[0][j] + sums[1][j]) + (sums[2][j] + sums[3][j])))
         };
         let Some([sum, all]) = self.blocks(part)? else { return Ok(false) };
-        if joined != Joined::No {
+        if joined != Joined::None {
             // SAFETY: the only element of the result.
             unsafe { *to.get() = T::from_wide(if joined == Joined::Mean { sum / all } else { sum }) };
         }
@@ -112,7 +112,7 @@ impl Nll<'_> {
             // SAFETY: as above; no two targets pick the same element.
             unsafe {
                 self.each::<T>(block, |i, place, share| {
-                    let g = (*g.get().add(if joined == Joined::No { i } else { 0 })).into();
+                    let g = (*g.get().add(if joined == Joined::None { i } else { 0 })).into();
                     *to.get().add(place) = T::from_wide(-g * share / all);
                 })?;
             }

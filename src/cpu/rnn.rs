@@ -5,7 +5,7 @@ use super::element::scratch;
 use super::matmul::panels::{Panels, ROWS};
 use super::par;
 use super::simd::simd_fn;
-use crate::base::kernel_args::recurrent::{Cell, Layer};
+use crate::base::kernel_args::recurrent::{Cell, RecurrentArgs as Layer};
 use crate::base::{DType, Fault, Result, Strided};
 
 /// The largest number of examples in a task.

@@ -10,6 +10,6 @@ mod windows;
 
 pub use alignments::Alignments;
 pub use put::Put;
-pub use reduction::{Joined, Reduction};
+pub use reduction::{LossReduction, Reduction};
 pub use resample_weights::ResampleWeights;
 pub use windows::Windows;

@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 /// sample's channels, or one channel of all samples. (A row that is normalized is a sample of one group;
 /// its elements are channels with a run of 1.)
 #[derive(Clone, Copy, Debug)]
-pub struct Planes {
+pub struct NormSizes {
     pub n: usize,
     pub channels: usize,
     pub run: usize,
@@ -30,7 +30,7 @@ pub struct Planes {
 
 /// Operands other than the elements.
 #[derive(Clone, Copy)]
-pub struct With<'a> {
+pub struct NormOperands<'a> {
     pub weight: Option<View<'a>>,
     pub bias: Option<View<'a>>,
     /// The mean of each set, if it is subtracted.
@@ -41,7 +41,7 @@ pub struct With<'a> {
 
 /// The gradients to write; None where not needed.
 #[derive(Clone, Copy)]
-pub struct Grads<'a> {
+pub struct NormGradients<'a> {
     pub input: Option<View<'a>>,
     pub weight: Option<View<'a>>,
     pub bias: Option<View<'a>>,
@@ -56,7 +56,7 @@ pub enum Moments<'a> {
     Given,
 }
 
-impl Planes {
+impl NormSizes {
     fn sets(&self) -> usize {
         self.groups.map_or(self.channels, |groups| self.n * groups)
     }
@@ -79,9 +79,9 @@ impl Planes {
 pub fn forward(
     out: View<'_>,
     x: View<'_>,
-    with: With<'_>,
+    with: NormOperands<'_>,
     moments: Moments<'_>,
-    planes: Planes,
+    planes: NormSizes,
 ) -> Result<()> {
     let (own, variance, eps) = match moments {
         Moments::Own { eps, variance } => (true, variance, eps),
@@ -108,12 +108,12 @@ pub fn forward(
 /// The gradients of elements, weights and biases. `own` is true if mean and variance were computed from the
 /// sets.
 pub fn backward(
-    to: Grads<'_>,
+    to: NormGradients<'_>,
     g: View<'_>,
     x: View<'_>,
-    with: With<'_>,
+    with: NormOperands<'_>,
     own: bool,
-    planes: Planes,
+    planes: NormSizes,
 ) -> Result<()> {
     let channels = planes.groups.is_none();
     // The products for the gradient of the weight need a temporary, unless a set is a channel: then the
@@ -190,7 +190,7 @@ struct NormKind {
 impl NormKind {
     fn launch<'a>(
         &self,
-        planes: Planes,
+        planes: NormSizes,
         operands: impl Iterator<Item = Option<View<'a>>>,
         eps: Option<f64>,
     ) -> Result<()> {

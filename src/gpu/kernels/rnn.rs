@@ -2,7 +2,7 @@
 //! weight, and one kernel for the gates. The product is written where the gates then store their saved
 //! values.
 
-use crate::base::kernel_args::recurrent::{Cell, Layer};
+use crate::base::kernel_args::recurrent::{Cell, RecurrentArgs};
 use crate::base::{DType, Fault, Result};
 use crate::gpu::device::gpu;
 use crate::gpu::device::memory::Buffer;
@@ -16,10 +16,10 @@ use smallvec::SmallVec;
 
 /// Runs a layer: `out`, `[total, units]`, receives the hidden states; the state operands end as the last
 /// states.
-pub fn recurrent(out: View<'_>, layer: &Layer<'_, View<'_>>) -> Result<()> {
+pub fn recurrent(out: View<'_>, layer: &RecurrentArgs<'_, View<'_>>) -> Result<()> {
     let operands = [Some(layer.sums), layer.bias, Some(layer.kept), Some(layer.before), Some(layer.hidden)];
     let others = [Some(out), layer.cell_before, layer.cells];
-    let operands: Operands<'_> = operands.into_iter().chain(others).flatten().collect();
+    let operands: RecurrentViews<'_> = operands.into_iter().chain(others).flatten().collect();
     supported(&operands, layer.weight)?;
     let (n, cell) = (layer.units, layer.cell);
     let (width, kept) = (cell.gates() * n, cell.kept() * n);
@@ -41,12 +41,12 @@ pub fn recurrent(out: View<'_>, layer: &Layer<'_, View<'_>>) -> Result<()> {
 pub fn recurrent_backward(
     g: Option<View<'_>>,
     other: Option<View<'_>>,
-    layer: &Layer<'_, View<'_>>,
+    layer: &RecurrentArgs<'_, View<'_>>,
 ) -> Result<()> {
     let operands = [Some(layer.sums), Some(layer.kept), Some(layer.hidden), g];
     // Only a GRU's gates use the states before a step.
     let before = other.map(|_| layer.before);
-    let operands: Operands<'_> =
+    let operands: RecurrentViews<'_> =
         operands.into_iter().chain([other, before, layer.cell_before, layer.cells]).flatten().collect();
     supported(&operands, layer.weight)?;
     let (n, cell) = (layer.units, layer.cell);
@@ -65,7 +65,7 @@ pub fn recurrent_backward(
     })
 }
 
-type Operands<'a> = SmallVec<[View<'a>; 8]>;
+type RecurrentViews<'a> = SmallVec<[View<'a>; 8]>;
 
 fn from_row(view: View<'_>, row: usize, width: usize) -> View<'_> {
     View { offset: view.offset + row * width, ..view }
@@ -86,7 +86,7 @@ fn supported(operands: &[View<'_>], weight: View<'_>) -> Result<()> {
 /// Launches the gates of one step, one invocation per unit of a sample. `given` says whether the optional
 /// operand exists.
 fn launch(
-    layer: &Layer<'_, View<'_>>,
+    layer: &RecurrentArgs<'_, View<'_>>,
     backward: bool,
     given: bool,
     operands: &[View<'_>],
@@ -127,7 +127,7 @@ impl ShaderKind for Gates {
 
 /// Writes a kernel over `operands`, each with whether it is written; `NAME_at` is the position of the
 /// invocation's first number.
-fn kernel(stored: Stored, operands: &[(&str, bool, Rows)], body: &str) -> Shader {
+fn kernel(stored: Stored, operands: &[(&str, bool, OperandRows)], body: &str) -> Shader {
     let mut code = Code::new(stored.value());
     for (name, write, _) in operands {
         code.operand(name, stored, *write, false);
@@ -140,9 +140,9 @@ fn kernel(stored: Stored, operands: &[(&str, bool, Rows)], body: &str) -> Shader
     for (name, _, rows) in operands {
         let offset = code.word();
         let place = match rows {
-            Rows::Packed(width) => format!("packed * {width}u * n + "),
-            Rows::Samples => "row * n + ".to_owned(),
-            Rows::One => String::new(),
+            OperandRows::Packed(width) => format!("packed * {width}u * n + "),
+            OperandRows::Samples => "row * n + ".to_owned(),
+            OperandRows::One => String::new(),
         };
         code.push(&format!("  let {name}_at = {offset} + {place}unit;\n"));
     }
@@ -154,25 +154,25 @@ fn kernel(stored: Stored, operands: &[(&str, bool, Rows)], body: &str) -> Shader
 /// The rows of an operand: those of all steps, with this many numbers per unit; one per sample; or one for
 /// all.
 #[derive(Clone, Copy)]
-enum Rows {
+enum OperandRows {
     Packed(usize),
     Samples,
     One,
 }
 
 fn forward(stored: Stored, of: Cell, bias: bool) -> Shader {
-    let mut operands = vec![("s", false, Rows::Packed(of.gates()))];
+    let mut operands = vec![("s", false, OperandRows::Packed(of.gates()))];
     if bias {
-        operands.push(("b", false, Rows::One));
+        operands.push(("b", false, OperandRows::One));
     }
     operands.extend([
-        ("k", true, Rows::Packed(of.kept())),
-        ("before", true, Rows::Packed(1)),
-        ("h", true, Rows::Samples),
-        ("o", true, Rows::Packed(1)),
+        ("k", true, OperandRows::Packed(of.kept())),
+        ("before", true, OperandRows::Packed(1)),
+        ("h", true, OperandRows::Samples),
+        ("o", true, OperandRows::Packed(1)),
     ]);
     if of == Cell::Lstm {
-        operands.extend([("cell_before", true, Rows::Packed(1)), ("c", true, Rows::Samples)]);
+        operands.extend([("cell_before", true, OperandRows::Packed(1)), ("c", true, OperandRows::Samples)]);
     }
     let mut body = String::from("  let state = h_get(h_at);\n  before_set(before_at, state);\n");
     for gate in 0..of.gates() {
@@ -220,20 +220,22 @@ fn forward(stored: Stored, of: Cell, bias: bool) -> Shader {
 
 fn backward(stored: Stored, of: Cell, outputs: bool) -> Shader {
     let mut operands = vec![
-        ("s", true, Rows::Packed(of.gates())),
-        ("k", false, Rows::Packed(of.kept())),
+        ("s", true, OperandRows::Packed(of.gates())),
+        ("k", false, OperandRows::Packed(of.kept())),
         // Otherwise the product overwrites all of it.
-        ("h", of == Cell::Gru, Rows::Samples),
+        ("h", of == Cell::Gru, OperandRows::Samples),
     ];
     if outputs {
-        operands.push(("g", false, Rows::Packed(1)));
+        operands.push(("g", false, OperandRows::Packed(1)));
     }
     match of {
         Cell::Gru => {
-            operands.extend([("other", true, Rows::Packed(3)), ("before", false, Rows::Packed(1))]);
+            operands
+                .extend([("other", true, OperandRows::Packed(3)), ("before", false, OperandRows::Packed(1))]);
         }
         Cell::Lstm => {
-            operands.extend([("cell_before", false, Rows::Packed(1)), ("c", true, Rows::Samples)]);
+            operands
+                .extend([("cell_before", false, OperandRows::Packed(1)), ("c", true, OperandRows::Samples)]);
         }
         _ => (),
     }

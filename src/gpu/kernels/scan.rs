@@ -10,7 +10,7 @@ use crate::gpu::device::view::View;
 use crate::gpu::device::{Gpu, gpu};
 use crate::gpu::kernels::pointwise::copy;
 use crate::gpu::launch::index_space::{Words, groups};
-use crate::gpu::launch::row_walk::Rows;
+use crate::gpu::launch::row_walk::RowWalk;
 use crate::gpu::shader::code::{Code, GROUP, Shader};
 use crate::gpu::shader::stored::{Stored, Value};
 use smallvec::{SmallVec, smallvec};
@@ -103,7 +103,7 @@ pub fn cum_extreme(
 /// Runs a scan whose output dtype is also that of the accumulator; the input is the last view.
 fn run(gpu: &Gpu, scan: Scan, views: &[View<'_>], dim: usize) -> Result<()> {
     let (out, x) = (views[0], views[views.len() - 1]);
-    let rows = Rows::new(views, dim)?;
+    let rows = RowWalk::new(views, dim)?;
     if rows.count == 0 || rows.length == 0 {
         return Ok(());
     }
@@ -116,7 +116,7 @@ fn run(gpu: &Gpu, scan: Scan, views: &[View<'_>], dim: usize) -> Result<()> {
         x: Stored::of(x.dtype),
         rank: rows.rank(),
         shared: out.buffer.same(x.buffer),
-        step: if single { Step::Single } else { Step::Block },
+        step: if single { ScanStep::Single } else { ScanStep::Block },
     };
     let mut words = Words::new();
     rows.push(&mut words);
@@ -125,25 +125,25 @@ fn run(gpu: &Gpu, scan: Scan, views: &[View<'_>], dim: usize) -> Result<()> {
     let totals = alloc(if single { 0 } else { rows.count * blocks * state })?;
     let mut buffers: SmallVec<[&Buffer; 4]> = views.iter().map(|view| view.buffer).collect();
     buffers.push(&totals);
-    let launch = |step: Step, groups: [u32; 3]| {
+    let launch = |step: ScanStep, groups: [u32; 3]| {
         let kind = ScanKind { step, ..kind };
         gpu.launch(&kind, &buffers, &words, groups)
     };
     if single {
-        return launch(Step::Single, groups(rows.count, GROUP));
+        return launch(ScanStep::Single, groups(rows.count, GROUP));
     }
-    launch(Step::Block, groups(rows.count * blocks, 1))?;
+    launch(ScanStep::Block, groups(rows.count * blocks, 1))?;
     if blocks == 1 {
         return Ok(());
     }
     if blocks > 2 {
-        launch(Step::Totals, groups(rows.count, 1))?;
+        launch(ScanStep::Totals, groups(rows.count, 1))?;
     }
-    launch(Step::Shift, groups(rows.count * rows.length, GROUP))
+    launch(ScanStep::Shift, groups(rows.count * rows.length, GROUP))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Step {
+enum ScanStep {
     /// One invocation scans a row.
     Single,
     /// One workgroup scans a block, and writes its total.
@@ -163,7 +163,7 @@ struct ScanKind {
     x: Stored,
     rank: usize,
     shared: bool,
-    step: Step,
+    step: ScanStep,
 }
 
 impl ScanKind {
@@ -251,16 +251,16 @@ impl ShaderKind for ScanKind {
         let join = |a: &str, b: &str| format!("joined({a}, {b}, x_at, x_step)");
         let (element, store) = (self.element(), self.store());
         match self.step {
-            Step::Single => {
+            ScanStep::Single => {
                 code.main_by_item();
-                Rows::code(&mut code, self.rank, &names, "i");
+                RowWalk::code(&mut code, self.rank, &names, "i");
                 let _blocks = code.word();
                 code.push(&format!(
                     "  var s: State = {start};\n  for (var k = 0u; k < length; k++) {{\n    s = {};\n    {store}\n  }}\n}}\n",
                     join("s", &element)
                 ));
             }
-            Step::Block => {
+            ScanStep::Block => {
                 code.push(&format!("var<workgroup> runs: array<State, {GROUP}>;\n"));
                 code.main_by_group();
                 let (count, length) = (code.word(), code.word());
@@ -270,7 +270,7 @@ impl ShaderKind for ScanKind {
                     "  let length = {length};\n  if (row >= {count} * {blocks}) {{ return; }}\n  \
                      let line = row / {blocks};\n  let first = (row - line * {blocks}) * {BLOCK}u + 4u * me;\n"
                 ));
-                Rows::find(&mut code, self.rank, &names, "line");
+                RowWalk::find(&mut code, self.rank, &names, "line");
                 let _blocks = code.word();
                 code.push(&format!(
                     "  var own = array<State, 4>();\n  var run: State = {start};\n  for (var j = 0u; j < 4u; j++) {{\n    \
@@ -283,10 +283,10 @@ impl ShaderKind for ScanKind {
                     GROUP - 1
                 ));
             }
-            Step::Totals => {
+            ScanStep::Totals => {
                 code.push(&format!("var<workgroup> runs: array<State, {GROUP}>;\n"));
                 code.main_by_group();
-                Rows::code(&mut code, self.rank, &names, "row");
+                RowWalk::code(&mut code, self.rank, &names, "row");
                 let blocks = code.word();
                 let total = format!("totals[row * {blocks} + k]");
                 code.push(&format!(
@@ -300,14 +300,14 @@ impl ShaderKind for ScanKind {
                     join("before", &total),
                 ));
             }
-            Step::Shift => {
+            ScanStep::Shift => {
                 code.main_by_item();
                 let (count, length) = (code.word(), code.word());
                 code.push(&format!(
                     "  let length = {length};\n  if (i >= {count} * length) {{ return; }}\n  let line = i / length;\n  \
                      let k = i - line * length;\n"
                 ));
-                Rows::find(&mut code, self.rank, &names, "line");
+                RowWalk::find(&mut code, self.rank, &names, "line");
                 let blocks = code.word();
                 let so_far = if extreme { "w[w_at + k * w_step].x" } else { "o_get(o_at + k * o_step)" };
                 code.push(&format!(
@@ -339,7 +339,7 @@ crate::gpu::shader::samples::shader_samples!(ScanKind, |check| {
     for (scans, stored) in jobs {
         for (&scan, &(o, x)) in scans.iter().flat_map(|scan| stored.iter().map(move |stored| (scan, stored)))
         {
-            for step in [Step::Single, Step::Block, Step::Totals, Step::Shift] {
+            for step in [ScanStep::Single, ScanStep::Block, ScanStep::Totals, ScanStep::Shift] {
                 for rank in [1, 4] {
                     check(&ScanKind { scan, o, x, rank, shared: rank == 4, step });
                 }

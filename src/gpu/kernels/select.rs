@@ -7,7 +7,7 @@ use crate::gpu::device::memory::alloc;
 use crate::gpu::device::pipeline::ShaderKind;
 use crate::gpu::device::view::{Source, View};
 use crate::gpu::device::{Gpu, gpu};
-use crate::gpu::kernels::pointwise::{Map, run};
+use crate::gpu::kernels::pointwise::{PointwiseMap, run};
 use crate::gpu::kernels::scan::{Scan, scan};
 use crate::gpu::kernels::transfer::download;
 use crate::gpu::launch::index_space::{Words, check, groups};
@@ -59,7 +59,7 @@ fn rank(gpu: &Gpu, x: View<'_>) -> Result<Option<(Buffer, usize)>> {
     let marks = View { buffer: &running, dtype: DType::I32, shape: x.shape, strides: &strides, offset: 0 };
     let value = Stored::of(x.dtype).value();
     let body = || "return truth(x_);".to_owned();
-    let map = Map {
+    let map = PointwiseMap {
         family: "pointwise",
         name: "nonzero_marks",
         inputs: &["x"],

@@ -10,7 +10,7 @@ use crate::gpu::device::view::{Source, View};
 use crate::gpu::kernels::pointwise::{Expr, pointwise};
 use crate::gpu::kernels::reduce::reduce;
 use crate::gpu::launch::index_space::{Words, groups};
-use crate::gpu::launch::row_walk::Rows;
+use crate::gpu::launch::row_walk::RowWalk;
 use crate::gpu::shader::code::{Code, GROUP, Shader, lanes};
 use crate::gpu::shader::stored::Stored;
 use smallvec::SmallVec;
@@ -35,7 +35,7 @@ fn run(views: &[View<'_>], dim: usize, log: bool) -> Result<()> {
             return Err(Fault::NoShader { op, dtype: view.dtype }.into());
         }
     }
-    let rows = Rows::new(views, dim)?;
+    let rows = RowWalk::new(views, dim)?;
     if rows.count == 0 || rows.length == 0 {
         return Ok(());
     }
@@ -90,11 +90,17 @@ fn in_stages(views: &[View<'_>], dim: usize, log: bool) -> Result<()> {
         if log {
             let total = folded(Reduction::Sum, grad)?;
             let inputs = &["g", "y", "total"];
-            return compute("log_softmax_slope", inputs, "g - exp(y) * total", out, &[g, y, row(&total)]);
+            return compute("log_softmax_gradient", inputs, "g - exp(y) * total", out, &[g, y, row(&total)]);
         }
         compute("softmax_term", &["g", "y"], "g * y", aside, &[g, y])?;
         let total = folded(Reduction::Sum, aside)?;
-        return compute("softmax_slope", &["g", "y", "total"], "y * (g - total)", out, &[g, y, row(&total)]);
+        return compute(
+            "softmax_gradient",
+            &["g", "y", "total"],
+            "y * (g - total)",
+            out,
+            &[g, y, row(&total)],
+        );
     }
     let (x, top) = (Source::View(x), folded(Reduction::Max, x)?);
     compute("softmax_power", &["x", "top"], "exp(x - top)", aside, &[x, row(&top)])?;
@@ -138,7 +144,7 @@ impl ShaderKind for SoftmaxKind {
         code.lanes_join("all_max", "T", "maximum(acc, next)", self.lanes);
         code.lanes_join("all_sum", "T", "acc + next", self.lanes);
         code.main_by_lanes(self.lanes);
-        Rows::shared(&mut code, self.rank, names);
+        RowWalk::shared(&mut code, self.rank, names);
         let lanes = self.lanes;
         let each = |body: &str| format!("  for (var k = lane; k < length; k += {lanes}u) {{ {body} }}\n");
         let write = |value: &str| each(&format!("o_set(o_at + k * o_step, {value});"));

@@ -9,7 +9,7 @@ use crate::gpu::device::pipeline::ShaderKind;
 use crate::gpu::device::view::View;
 use crate::gpu::device::{Gpu, gpu};
 use crate::gpu::launch::index_space::{Words, groups};
-use crate::gpu::launch::row_walk::Rows;
+use crate::gpu::launch::row_walk::RowWalk;
 use crate::gpu::shader::code::{Code, GROUP, Shader};
 use crate::gpu::shader::stored::{Stored, Value};
 
@@ -21,7 +21,7 @@ pub fn sort(values: View<'_>, indices: View<'_>, x: View<'_>, dim: usize, descen
         gpu.supports("sort", view.dtype)?;
     }
     let views = [values, indices, x];
-    let rows = Rows::new(&views, dim)?;
+    let rows = RowWalk::new(&views, dim)?;
     let n = rows.count * rows.length;
     if n == 0 {
         return Ok(());
@@ -31,7 +31,7 @@ pub fn sort(values: View<'_>, indices: View<'_>, x: View<'_>, dim: usize, descen
         rank: rows.rank(),
         descending,
         shared: x.buffer.same(values.buffer) || x.buffer.same(indices.buffer),
-        step: Step::Keys,
+        step: SortStep::Keys,
     };
     let width = if kind.wide() { 8 } else { 4 };
     let keys = (alloc(n * width)?, alloc(n * width)?);
@@ -47,7 +47,7 @@ pub fn sort(values: View<'_>, indices: View<'_>, x: View<'_>, dim: usize, descen
         let copied = View { buffer: &aside, strides: &strides, offset: 0, ..x };
         crate::gpu::kernels::pointwise::copy(copied, x)?;
         let views = [values, indices, copied];
-        return finish(gpu, &Rows::new(&views, dim)?, &views, &places);
+        return finish(gpu, &RowWalk::new(&views, dim)?, &views, &places);
     }
     finish(gpu, &rows, &views, &places)
 }
@@ -59,7 +59,7 @@ pub(in crate::gpu) fn sort_pairs(
     others: Buffer,
     n: usize,
 ) -> Result<(Buffer, Buffer)> {
-    let kind = SortKind { x: Stored::I32, rank: 1, descending: false, shared: false, step: Step::Merge };
+    let kind = SortKind { x: Stored::I32, rank: 1, descending: false, shared: false, step: SortStep::Merge };
     let room = || alloc(if n > 1 { 4 * n } else { 0 });
     merged(gpu, kind, (keys, room()?), (others, room()?), (1, n))
 }
@@ -76,7 +76,7 @@ fn merged(
     let mut block = 1;
     while block < length {
         let words = Words::from_slice(&[n as u32, length as u32, block as u32]);
-        let merge = SortKind { step: Step::Merge, rank: 1, descending: false, shared: false, ..kind };
+        let merge = SortKind { step: SortStep::Merge, rank: 1, descending: false, shared: false, ..kind };
         launch(gpu, merge, &[&keys.1, &places.1, &keys.0, &places.0], &words, n)?;
         std::mem::swap(&mut keys.0, &mut keys.1);
         std::mem::swap(&mut places.0, &mut places.1);
@@ -86,12 +86,12 @@ fn merged(
 }
 
 /// Writes values and indices in the order of `places`.
-fn finish(gpu: &Gpu, rows: &Rows<'_>, views: &[View<'_>; 3], places: &Buffer) -> Result<()> {
+fn finish(gpu: &Gpu, rows: &RowWalk<'_>, views: &[View<'_>; 3], places: &Buffer) -> Result<()> {
     let mut words = Words::new();
     rows.push(&mut words);
     let [values, indices, x] = views;
     let kind = SortKind {
-        step: Step::Finish,
+        step: SortStep::Finish,
         x: Stored::bits(x.dtype),
         rank: rows.rank(),
         descending: false,
@@ -105,7 +105,7 @@ fn launch(gpu: &Gpu, kind: SortKind, buffers: &[&Buffer], words: &Words, n: usiz
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Step {
+enum SortStep {
     Keys,
     Merge,
     Finish,
@@ -117,7 +117,7 @@ struct SortKind {
     rank: usize,
     descending: bool,
     shared: bool,
-    step: Step,
+    step: SortStep,
 }
 
 impl SortKind {
@@ -160,7 +160,7 @@ impl SortKind {
         code.push(self.rank_of());
         code.main_by_item();
         SortKind::place(&mut code);
-        Rows::find(&mut code, self.rank, &["v", "w", "x"], "line");
+        RowWalk::find(&mut code, self.rank, &["v", "w", "x"], "line");
         let flip = if self.descending { "~" } else { "" };
         code.push(&format!("  keys[i] = {flip}rank(x_get(x_at + k * x_step));\n  places[i] = k;\n}}\n"));
         code.finish()
@@ -201,7 +201,7 @@ impl SortKind {
         code.bind("places", "u32", false);
         code.main_by_item();
         SortKind::place(&mut code);
-        Rows::find(&mut code, self.rank, &["sorted", "w", "x"], "line");
+        RowWalk::find(&mut code, self.rank, &["sorted", "w", "x"], "line");
         code.push(
             "  let place = places[i];\n  sorted_set(sorted_at + k * sorted_step, x_get(x_at + place * x_step));\n  \
              w[w_at + k * w_step] = vec2<u32>(place, 0u);\n}\n",
@@ -217,9 +217,9 @@ impl ShaderKind for SortKind {
 
     fn shader(&self) -> Shader {
         match self.step {
-            Step::Keys => self.keys(),
-            Step::Merge => self.merge(),
-            Step::Finish => self.gather(),
+            SortStep::Keys => self.keys(),
+            SortStep::Merge => self.merge(),
+            SortStep::Finish => self.gather(),
         }
     }
 }
@@ -228,10 +228,10 @@ impl ShaderKind for SortKind {
 crate::gpu::shader::samples::shader_samples!(SortKind, |check| {
     for x in [Stored::Bool, Stored::F16, Stored::I32, Stored::F32, Stored::I64, Stored::F64] {
         for (rank, descending) in [(1, true), (4, false)] {
-            check(&SortKind { x, rank, descending, shared: false, step: Step::Keys });
-            check(&SortKind { x, rank, descending, shared: false, step: Step::Merge });
+            check(&SortKind { x, rank, descending, shared: false, step: SortStep::Keys });
+            check(&SortKind { x, rank, descending, shared: false, step: SortStep::Merge });
             let stored = if x.size() == 8 { Stored::Bits64 } else { x };
-            check(&SortKind { x: stored, rank, descending, shared: false, step: Step::Finish });
+            check(&SortKind { x: stored, rank, descending, shared: false, step: SortStep::Finish });
         }
     }
 });

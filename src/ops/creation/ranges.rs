@@ -126,7 +126,13 @@ fn complex_bounds(name: &str, start: Operand, end: Operand, dtype: Option<DType>
 }
 
 /// A complex range, composed of ranges of the real and imaginary parts.
-fn fill_complex_range(start: Operand, end: Operand, steps: i64, dtype: DType, device: Device) -> Result<Body> {
+fn fill_complex_range(
+    start: Operand,
+    end: Operand,
+    steps: i64,
+    dtype: DType,
+    device: Device,
+) -> Result<Body> {
     let (a, b, part) = (start.item()?, end.item()?, dtype.to_real());
     let real = Tensor::new(fill_range(a.as_f64(), b.as_f64(), steps, part, device)?);
     let imag = Tensor::new(fill_range(a.imaginary(), b.imaginary(), steps, part, device)?);
@@ -335,7 +341,8 @@ pub fn logspace(
     let _ = (layout, pin_memory);
     check_bounds("logspace", start, end)?;
     if let Some(kind) = complex_bounds("logspace", start, end, dtype)? {
-        let exponents = Tensor::new(fill_complex_range(start, end, steps, kind, device.unwrap_or(Device::Cpu))?);
+        let exponents =
+            Tensor::new(fill_complex_range(start, end, steps, kind, device.unwrap_or(Device::Cpu))?);
         let body = crate::ops::elementwise::power::power(base.into(), (&exponents).into())?.body().clone();
         return fresh_leaf(body, requires_grad);
     }

@@ -377,7 +377,12 @@ fn whole_over(x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>, norm: Option<&St
 }
 
 /// `hfftn`: the transform of an input whose nonredundant half is given.
-fn transform_from_half(x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>, norm: Option<&String>) -> Result<Tensor> {
+fn transform_from_half(
+    x: &Tensor,
+    s: Option<&Ints>,
+    dim: Option<&Ints>,
+    norm: Option<&String>,
+) -> Result<Tensor> {
     let (x, mut dims, n) = resize_half("hfftn", x, s, dim)?;
     let by = normalization(norm, true)?;
     let last = dims.pop().into_iter().collect();

@@ -6,7 +6,7 @@ use crate::operator::views::{ints, reshape};
 use crate::operator::{dtype_checks, inplace, overlap};
 use crate::ops::indexing::index::IndexSelect;
 use crate::ops::indexing::scatter::IndexFill0;
-use crate::ops::indexing::scatter_reduce::{ScatterReduction, Reduced, ScatterReduce, reduced};
+use crate::ops::indexing::scatter_reduce::{Reduced, ScatterReduce, ScatterReduction, reduced};
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;
 use crate::ops::shape::view::expand;

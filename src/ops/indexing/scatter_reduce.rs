@@ -32,7 +32,13 @@ impl Keep for ScatterReduction {
 
 impl ScatterReduction {
     fn from_name(name: &str) -> Result<ScatterReduction> {
-        let all = [ScatterReduction::Sum, ScatterReduction::Prod, ScatterReduction::Mean, ScatterReduction::Max, ScatterReduction::Min];
+        let all = [
+            ScatterReduction::Sum,
+            ScatterReduction::Prod,
+            ScatterReduction::Mean,
+            ScatterReduction::Max,
+            ScatterReduction::Min,
+        ];
         all.into_iter().find(|how| how.name() == name).ok_or_else(|| {
             Error::runtime(format!(
                 "reduce argument must be either sum, prod, mean, amax or amin, got {name}"
@@ -65,7 +71,9 @@ impl ScatterReduction {
 fn neutral(input: &Tensor, src: &Tensor, dim: i64, index: &Tensor, how: ScatterReduction) -> Result<Tensor> {
     let number = match how {
         // Any of the values sent is a valid start.
-        ScatterReduction::Max | ScatterReduction::Min => return Scatter::call(input, dim, index, src, Put::Assign),
+        ScatterReduction::Max | ScatterReduction::Min => {
+            return Scatter::call(input, dim, index, src, Put::Assign);
+        }
         ScatterReduction::Prod => Scalar::Int(1),
         ScatterReduction::Sum | ScatterReduction::Mean => Scalar::Int(0),
     };
@@ -134,7 +142,9 @@ impl Reduced<'_> {
     pub fn for_source(&self, g: V, sent: impl FnOnce(V) -> V) -> Result<V> {
         Ok(match self.how {
             ScatterReduction::Sum => sent(g),
-            ScatterReduction::Mean => sent(g / V::from(count_values(self.input, self.dim, self.index, self.own)?)),
+            ScatterReduction::Mean => {
+                sent(g / V::from(count_values(self.input, self.dim, self.index, self.own)?))
+            }
             _ => sent(g) * V::from(self.operand_derivatives()?.src),
         })
     }

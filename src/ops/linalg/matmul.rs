@@ -182,8 +182,8 @@ impl Mm {
             (true, false) => matmul(x.physical(), y),
             // With few columns, the transposed product has a tall matrix.
             (false, true) if y.shape()[1] <= COLUMNS => {
-                let transposed = |t: &Tensor| transpose(t, -2, -1);
-                matmul(&swap_last(y.physical())?, &swap_last(x)?).and_then(|t| swap_last(&t))
+                let swap = |t: &Tensor| transpose(t, -2, -1);
+                matmul(&swap(y.physical())?, &swap(x)?).and_then(|t| swap(&t))
             }
             (false, true) => product(x, y.physical()),
             _ => product(&b.full(x)?, &b.full(y)?),

@@ -134,7 +134,7 @@ mod blocks {
     }
 
     /// A block of queries, the keys that it attends to, and their weights.
-    struct Block {
+    struct AttentionBlock {
         queries: Range<usize>,
         keys: Range<usize>,
         query: Tensor,
@@ -145,7 +145,7 @@ mod blocks {
 
     impl AttentionOperands {
         /// Calls `each` for one block of queries after the other. A block is so small that its weights can be held at once.
-        fn by_blocks(&self, mut each: impl FnMut(Block) -> Result<()>) -> Result<()> {
+        fn by_blocks(&self, mut each: impl FnMut(AttentionBlock) -> Result<()>) -> Result<()> {
             let [query, key, value] =
                 [&self.query, &self.key, &self.value].map(|body| Tensor::new(body.clone()));
             let mask = self.mask.as_ref().map(|mask| Tensor::new(mask.clone()));
@@ -159,7 +159,7 @@ mod blocks {
                     let mask = mask.as_ref().map(|mask| rows(mask, &own)).transpose()?.map(V::from);
                     let weights = weights(first, &V::from(&query), &key, mask, self.causal, self.scale);
                     let value = V::from(rows(&value, &seen)?);
-                    each(Block { queries: own, keys: seen, query, key, value, weights })?;
+                    each(AttentionBlock { queries: own, keys: seen, query, key, value, weights })?;
                 }
                 Ok(())
             })
@@ -182,7 +182,7 @@ mod blocks {
             for to in [&to_key, &to_value] {
                 inplace::copy_into(to, &constant::zeros(&[], to.dtype(), to.device())?)?;
             }
-            self.by_blocks(|Block { queries, keys, query, key, value, weights: p }| {
+            self.by_blocks(|AttentionBlock { queries, keys, query, key, value, weights: p }| {
                 let g = V::from(rows(&g, &queries)?);
                 if wants[0] || wants[1] {
                     let score_gradient = score_gradient(&g, &value, &p, self.scale);

@@ -15,13 +15,13 @@ use crate::tensor::mode;
 
 /// The reduction over a bag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mode {
+pub enum BagMode {
     Sum,
     Mean,
     Max,
 }
 
-impl Keep for Mode {
+impl Keep for BagMode {
     fn shown(&self) -> Shown {
         Shown::Int(*self as i64)
     }
@@ -95,7 +95,7 @@ fn at_once(
     offsets: &Tensor,
     share: Option<&Tensor>,
     count: usize,
-    (mode, padding): (Mode, i64),
+    (mode, padding): (BagMode, i64),
 ) -> Result<Option<[Body; 4]>> {
     let (table, numbers, starts) = (weight.body(), indices.body(), offsets.body());
     let share = share.map(Tensor::body);
@@ -106,8 +106,8 @@ fn at_once(
     let bags = Body::new(&[numbers.numel()], DType::I64, Device::Cpu)?;
     let sizes = Body::new(&[count], DType::I64, Device::Cpu)?;
     let which = match mode {
-        Mode::Max => Some(Body::new(out.shape(), DType::I64, Device::Cpu)?),
-        Mode::Sum | Mode::Mean => None,
+        BagMode::Max => Some(Body::new(out.shape(), DType::I64, Device::Cpu)?),
+        BagMode::Sum | BagMode::Mean => None,
     };
     let made = Made {
         rows: out.host()?,
@@ -116,7 +116,7 @@ fn at_once(
         which: which.as_ref().map(|which| which.host()).transpose()?,
     };
     let share = share.as_ref().map(|share| share.host()).transpose()?;
-    let kept = Kept { padding, mean: mode == Mode::Mean };
+    let kept = Kept { padding, mean: mode == BagMode::Mean };
     // SAFETY: the views describe these bodies; the results are new.
     let done = unsafe { bag::reduce(&made, table.host()?, numbers.host()?, starts.host()?, share, kept) };
     let last = which.unwrap_or_else(|| sizes.clone());
@@ -153,7 +153,7 @@ impl EmbeddingBag {
         #[constant] offsets: &Tensor,
         per_sample_weights: Option<&Tensor>,
         scale_grad_by_freq: bool,
-        mode: Mode,
+        mode: BagMode,
         #[hidden] include_last_offset: bool,
         padding_idx: i64,
     ) -> Result<[Body; 4]> {
@@ -169,13 +169,13 @@ impl EmbeddingBag {
             if let Some(made) = at_once(weight, indices, offsets, per_sample_weights, count, kept)? {
                 return Ok(made.map(Tensor::new));
             }
-            let quick = mode != Mode::Max && padding_idx < 0;
+            let quick = mode != BagMode::Max && padding_idx < 0;
             let picked = rows(weight, indices).map_err(|e| outside(indices, weight.shape()[0], quick, e))?;
             let bag = bags(offsets, n, include_last_offset)?;
             let ones = mask_padding(indices, padding_idx).cast(DType::I64);
             let sizes = sum_bags(ones, &bag, count).reshape(&[count]).tensor()?;
             let mut picked = V::from(picked);
-            if mode == Mode::Max {
+            if mode == BagMode::Max {
                 let [top, which] = largest(&picked, indices, &bag, &sizes, padding_idx)?;
                 return Ok([top, bag, sizes, which]);
             }
@@ -186,7 +186,7 @@ impl EmbeddingBag {
                 picked = select(0.0, picked, mask_padding(indices, padding_idx));
             }
             let mut out = sum_bags(picked, &bag, count);
-            if mode == Mode::Mean {
+            if mode == BagMode::Mean {
                 out = out / size_column(&sizes, weight.dtype());
             }
             Ok([out.tensor()?, bag, sizes.clone(), sizes])
@@ -204,7 +204,7 @@ impl EmbeddingBag {
         result2: Tensor,
         result3: Tensor,
         scale_grad_by_freq: bool,
-        mode: Mode,
+        mode: BagMode,
         padding_idx: i64,
         wants: [bool; 2],
     ) -> [Option<V>; 2] {
@@ -214,7 +214,7 @@ impl EmbeddingBag {
             let none = |shape: &[usize]| V::from(constant::zeros(shape, weight.dtype(), weight.device()));
             return [wants[0].then(|| none(&table)), wants[1].then(|| none(&indices.shape()))];
         }
-        if mode == Mode::Max {
+        if mode == BagMode::Max {
             let full = gt(V::from(&result2).reshape(&[result2.numel(), 1]), 0.0);
             let sent = select(0.0, g, full);
             let back = sent.then(|g| {
@@ -223,7 +223,7 @@ impl EmbeddingBag {
             });
             return [wants[0].then_some(back), None];
         }
-        let g = if mode == Mode::Mean { g / size_column(&result2, weight.dtype()) } else { g };
+        let g = if mode == BagMode::Mean { g / size_column(&result2, weight.dtype()) } else { g };
         let of_rows = g.then(|g| index_select(&g, 0, &result1));
         let of_weight = wants[0].then(|| {
             let share = per_sample_weights.map(|share| share.reshape(&[n, 1]));
@@ -315,9 +315,9 @@ pub fn embedding_bag(
         )));
     }
     let mode = match mode {
-        0 => Mode::Sum,
-        1 => Mode::Mean,
-        2 => Mode::Max,
+        0 => BagMode::Sum,
+        1 => BagMode::Mean,
+        2 => BagMode::Max,
         _ => return Err(Error::runtime(format!("embedding_bag: mode has to be 0, 1 or 2, but got {mode}"))),
     };
     let rows = weight.shape()[0] as i64;
@@ -332,7 +332,7 @@ pub fn embedding_bag(
         }
     };
     if let Some(share) = per_sample_weights {
-        if mode != Mode::Sum {
+        if mode != BagMode::Sum {
             return Err(Error::runtime(
                 "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum'",
             ));

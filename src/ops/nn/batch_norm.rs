@@ -20,14 +20,14 @@ fn each(shape: &[usize]) -> usize {
 
 /// Running means and variances. They are updated in training and used otherwise.
 #[derive(Clone, Copy)]
-struct Running<'a> {
+struct RunningStatistics<'a> {
     mean: Option<&'a Tensor>,
     var: Option<&'a Tensor>,
     /// Use the statistics of the batch.
     training: bool,
 }
 
-fn standardize(laid: &NormShape, input: V, running: Running, eps: f64) -> Standardized {
+fn standardize(laid: &NormShape, input: V, running: RunningStatistics, eps: f64) -> Standardized {
     match (running.training, running.mean, running.var) {
         (false, Some(mean), Some(var)) => laid.standardize_by(input, mean.into(), rsqrt(V::from(var) + eps)),
         _ => laid.standardize(input, eps),
@@ -39,7 +39,7 @@ fn formula(
     input: &Tensor,
     weight: Option<&Tensor>,
     bias: Option<&Tensor>,
-    running: Running,
+    running: RunningStatistics,
     eps: f64,
 ) -> Result<([Tensor; 3], Option<Tensor>)> {
     let laid = NormShape::channels(&input.shape());
@@ -109,9 +109,9 @@ impl ChannelLayout {
     }
 
     #[cfg(feature = "gpu")]
-    fn planes(&self) -> crate::gpu::norm::Planes {
+    fn planes(&self) -> crate::gpu::norm::NormSizes {
         let Sets { n, sets, run } = self.sets;
-        crate::gpu::norm::Planes { n, channels: sets, run, groups: None }
+        crate::gpu::norm::NormSizes { n, channels: sets, run, groups: None }
     }
 
     pub fn back(&self, x: Body) -> Body {
@@ -132,7 +132,7 @@ fn by_kernel(
     x: &Body,
     weight: Option<&Body>,
     bias: Option<&Body>,
-    running: Running,
+    running: RunningStatistics,
     eps: f64,
 ) -> Result<[Body; 4]> {
     let laid = ChannelLayout::of(x);
@@ -169,7 +169,13 @@ fn by_kernel(
 }
 
 /// Updates the running means and variances with those of this batch, without recording a graph.
-fn update_running(running: Running, mean: &Body, variance: &Body, count: usize, momentum: f64) -> Result<()> {
+fn update_running(
+    running: RunningStatistics,
+    mean: &Body,
+    variance: &Body,
+    count: usize,
+    momentum: f64,
+) -> Result<()> {
     let unbiased = count as f64 / (count as f64 - 1.0);
     for (old, new, factor) in [(running.mean, mean, 1.0), (running.var, variance, unbiased)] {
         let Some(old) = old else { continue };
@@ -198,7 +204,7 @@ impl NativeBatchNorm {
         #[hidden] momentum: f64,
         eps: f64,
     ) -> Result<[Body; 4]> {
-        let running = Running { mean: running_mean, var: running_var, training };
+        let running = RunningStatistics { mean: running_mean, var: running_var, training };
         let made = if !norm::by_kernel(&input.body(), each(&input.shape())) {
             let ([y, mean, scale], variance) =
                 mode::with_grad(false, || formula(input, weight, bias, running, eps))?;
@@ -223,7 +229,7 @@ impl NativeBatchNorm {
         eps: f64,
         wants: [bool; 3],
     ) -> [Option<V>; 3] {
-        let running = Running { mean: running_mean.as_ref(), var: running_var.as_ref(), training };
+        let running = RunningStatistics { mean: running_mean.as_ref(), var: running_var.as_ref(), training };
         let laid = NormShape::channels(&g.shape());
         let Standardized { y, scale, .. } = standardize(&laid, input.cast(wide(g.dtype())), running, eps);
         laid.gradients(g, [y, scale], weight, statistics(training), wants)
@@ -283,7 +289,7 @@ impl NativeBatchNorm {
         momentum: f64,
         eps: f64,
     ) -> Result<Tensor> {
-        let running = Running { mean: running_mean, var: running_var, training };
+        let running = RunningStatistics { mean: running_mean, var: running_var, training };
         let ([out, mean, _], variance) = formula(input, weight, bias, running, eps)?;
         let Some(variance) = variance else { return Ok(out) };
         let count = input.numel() as f64 / input.shape()[1] as f64;
@@ -398,7 +404,7 @@ pub fn native_batch_norm(
         let none = || constant::zeros(&[0], wide(input.dtype()), input.device());
         return Ok([out, none()?, none()?]);
     }
-    let running = Running { mean: None, var: None, training };
+    let running = RunningStatistics { mean: None, var: None, training };
     // The statistics have no gradient.
     let ([_, mean, scale], _) = formula(&detached::shallow(input), None, None, running, eps)?;
     Ok([out, mean, scale])

@@ -556,7 +556,12 @@ fn run(
     if single { squeeze::squeeze(&out, Some(smallvec![0])) } else { Ok(out) }
 }
 
-fn check_and_convolve(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, moves: &Moves) -> Result<Tensor> {
+fn check_and_convolve(
+    input: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    moves: &Moves,
+) -> Result<Tensor> {
     let dims = weight.ndim().saturating_sub(2);
     if dims == 0 || dims > 3 {
         return Err(Error::runtime("weight should have at least three dimensions"));
@@ -759,5 +764,10 @@ pub fn convolution(
     output_padding: Ints,
     groups: i64,
 ) -> Result<Tensor> {
-    check_and_convolve(input, weight, bias, &moves(&stride, &padding, &dilation, transposed, &output_padding, groups))
+    check_and_convolve(
+        input,
+        weight,
+        bias,
+        &moves(&stride, &padding, &dilation, transposed, &output_padding, groups),
+    )
 }

@@ -40,7 +40,7 @@ fn result_shape(input: &[usize], grid: &[usize]) -> Dims {
 struct Neighbour {
     places: V,
     weight: V,
-    slope: V,
+    gradient: V,
 }
 
 /// Detaches the value from the graph.
@@ -66,10 +66,10 @@ fn reflect(x: V, low2: i64, high2: i64) -> [V; 2] {
 /// Applies the padding mode to coordinates. Returns the result and its derivative, which is 0 where a coordinate was clipped.
 fn pad_coordinates(of: &Sampling, x: V, size: usize) -> [V; 2] {
     let last = (size - 1) as f64;
-    let clipped = |[x, slope]: [V; 2]| {
+    let clipped = |[x, gradient]: [V; 2]| {
         let inside = both(gt(&x, 0.0), lt(&x, last));
         let kept = select(select(0.0, &x, gt(&x, 0.0)), last, ge(&x, last));
-        [kept, select(0.0, slope, inside)]
+        [kept, select(0.0, gradient, inside)]
     };
     let one = zeroth_power(zero_of(detach(x.clone())));
     match of.padding {
@@ -89,17 +89,17 @@ fn along(of: &Sampling, place: V, size: usize) -> Vec<Neighbour> {
         true => (place + 1.0) * factor,
         false => ((place + 1.0) * size as f64 - 1.0) / 2.0,
     };
-    let one = |at: V, weight: V, slope: V| {
+    let one = |at: V, weight: V, gradient: V| {
         let inside = both(ge(&at, 0.0), lt(&at, size as f64));
         let places = select(0.0, &at, &inside).cast(DType::I64);
-        Neighbour { places, weight: select(0.0, weight, &inside), slope: select(0.0, slope, inside) }
+        Neighbour { places, weight: select(0.0, weight, &inside), gradient: select(0.0, gradient, inside) }
     };
     match of.kernel {
         Kernel::Linear => {
-            let [x, slope] = pad_coordinates(of, x, size);
-            let (low, slope) = (detach(floor(&x)), slope * factor);
+            let [x, gradient] = pad_coordinates(of, x, size);
+            let (low, gradient) = (detach(floor(&x)), gradient * factor);
             let part = x - &low;
-            vec![one(low.clone(), 1.0 - &part, -&slope), one(low + 1.0, part, slope)]
+            vec![one(low.clone(), 1.0 - &part, -&gradient), one(low + 1.0, part, gradient)]
         }
         Kernel::Nearest => {
             let [at, _] = pad_coordinates(of, detach(x), size);
@@ -112,18 +112,18 @@ fn along(of: &Sampling, place: V, size: usize) -> Vec<Neighbour> {
             const A: f64 = -0.75;
             let near = |x: &V| ((x * (A + 2.0) - (A + 3.0)) * x) * x + 1.0;
             let far = |x: &V| (((x - 5.0) * x + 8.0) * x - 4.0) * A;
-            let near_slope = |x: &V| (x * (3.0 * (A + 2.0)) - 2.0 * (A + 3.0)) * x;
-            let far_slope = |x: &V| ((x * 3.0 - 10.0) * x + 8.0) * A;
+            let near_gradient = |x: &V| (x * (3.0 * (A + 2.0)) - 2.0 * (A + 3.0)) * x;
+            let far_gradient = |x: &V| ((x * 3.0 - 10.0) * x + 8.0) * A;
             let [a, b, c, d] = [&t + 1.0, t.clone(), 1.0 - &t, 2.0 - &t];
             let weights = [
-                (far(&a), far_slope(&a)),
-                (near(&b), near_slope(&b)),
-                (near(&c), -near_slope(&c)),
-                (far(&d), -far_slope(&d)),
+                (far(&a), far_gradient(&a)),
+                (near(&b), near_gradient(&b)),
+                (near(&c), -near_gradient(&c)),
+                (far(&d), -far_gradient(&d)),
             ];
             let at = |k: usize| pad_coordinates(of, &low + (k as f64 - 1.0), size)[0].clone();
             let each = weights.into_iter().enumerate();
-            each.map(|(k, (weight, slope))| one(at(k), weight, slope * factor)).collect()
+            each.map(|(k, (weight, gradient))| one(at(k), weight, gradient * factor)).collect()
         }
     }
 }
@@ -152,8 +152,9 @@ fn terms(grid: &Tensor, of: &Sampling) -> Result<Vec<Term>> {
         for (places, factors) in &all {
             for one in &along {
                 let mut factors = factors.clone();
-                factors
-                    .push([&one.weight, &one.slope].map(|v| v.clone().reshape(&[of.samples, 1, of.points])));
+                factors.push(
+                    [&one.weight, &one.gradient].map(|v| v.clone().reshape(&[of.samples, 1, of.points])),
+                );
                 more.push((places * of.size[d] as f64 + &one.places, factors));
             }
         }

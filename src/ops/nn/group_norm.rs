@@ -11,17 +11,17 @@ use crate::ops::prelude::*;
 use crate::tensor::mode;
 
 #[derive(Clone, Copy)]
-struct Sizes {
+struct GroupSizes {
     n: usize,
     channels: usize,
     run: usize,
     groups: usize,
 }
 
-impl Sizes {
-    fn new(n: i64, channels: i64, run: i64, groups: i64) -> Sizes {
+impl GroupSizes {
+    fn new(n: i64, channels: i64, run: i64, groups: i64) -> GroupSizes {
         let [n, channels, run, groups] = [n, channels, run, groups].map(|size| size as usize);
-        Sizes { n, channels, run, groups }
+        GroupSizes { n, channels, run, groups }
     }
 
     /// The number of elements of a group.
@@ -34,9 +34,9 @@ impl Sizes {
     }
 
     #[cfg(feature = "gpu")]
-    fn on_gpu(&self) -> crate::gpu::norm::Planes {
-        let Sizes { n, channels, run, groups } = *self;
-        crate::gpu::norm::Planes { n, channels, run, groups: Some(groups) }
+    fn on_gpu(&self) -> crate::gpu::norm::NormSizes {
+        let GroupSizes { n, channels, run, groups } = *self;
+        crate::gpu::norm::NormSizes { n, channels, run, groups: Some(groups) }
     }
 
     fn kernel(&self) -> kernel::Groups {
@@ -48,7 +48,7 @@ fn formula(
     input: &Tensor,
     weight: Option<&Tensor>,
     bias: Option<&Tensor>,
-    sizes: Sizes,
+    sizes: GroupSizes,
     eps: f64,
 ) -> Result<[Tensor; 3]> {
     let laid = sizes.norm_shape();
@@ -63,7 +63,7 @@ fn by_kernel(
     x: &Body,
     weight: Option<&Body>,
     bias: Option<&Body>,
-    sizes: Sizes,
+    sizes: GroupSizes,
     eps: f64,
 ) -> Result<[Body; 3]> {
     let dtype = wide(x.dtype);
@@ -112,7 +112,7 @@ impl NativeGroupNorm {
         group: i64,
         #[hidden] eps: f64,
     ) -> Result<[Body; 3]> {
-        let sizes = Sizes::new(n, channels, run, group);
+        let sizes = GroupSizes::new(n, channels, run, group);
         let [out, mean, scale] = if !norm::by_kernel(&input.body(), sizes.each()) {
             let made = mode::with_grad(false, || formula(input, weight, bias, sizes, eps))?;
             made.map(|t| t.body().clone())
@@ -134,7 +134,7 @@ impl NativeGroupNorm {
         eps: f64,
         wants: [bool; 3],
     ) -> [Option<V>; 3] {
-        let sizes = Sizes::new(n, channels, run, group);
+        let sizes = GroupSizes::new(n, channels, run, group);
         let laid = sizes.norm_shape();
         let Standardized { y, scale, .. } = laid.standardize(input.cast(wide(g.dtype())), eps);
         laid.gradients(g, [y, scale], weight, Statistics::MeanAndVariance, wants)
@@ -152,7 +152,7 @@ impl NativeGroupNorm {
         group: i64,
         wants: [bool; 3],
     ) -> Result<[Option<Body>; 3]> {
-        let sizes = Sizes::new(n, channels, run, group);
+        let sizes = GroupSizes::new(n, channels, run, group);
         if !norm::by_kernel(&input, sizes.each()) {
             let value = |body: Body| V::from(Tensor::new(body));
             let laid = sizes.norm_shape();
@@ -196,7 +196,7 @@ impl NativeGroupNorm {
         group: i64,
         eps: f64,
     ) -> Result<Tensor> {
-        formula(input, weight, bias, Sizes::new(n, channels, run, group), eps).map(|[y, ..]| y)
+        formula(input, weight, bias, GroupSizes::new(n, channels, run, group), eps).map(|[y, ..]| y)
     }
 }
 

@@ -81,16 +81,16 @@ pub(super) fn gpu_with<'a>(
     bias: &'a Option<Body>,
     mean: Option<&'a Body>,
     scale: &'a Body,
-) -> Result<crate::gpu::norm::With<'a>> {
+) -> Result<crate::gpu::norm::NormOperands<'a>> {
     let (weight, bias) = (maybe_gpu(weight.as_ref())?, maybe_gpu(bias.as_ref())?);
-    Ok(crate::gpu::norm::With { weight, bias, mean: maybe_gpu(mean)?, scale: scale.gpu()? })
+    Ok(crate::gpu::norm::NormOperands { weight, bias, mean: maybe_gpu(mean)?, scale: scale.gpu()? })
 }
 
 /// The gradients of input, weight and bias for the GPU's kernels.
 #[cfg(feature = "gpu")]
-pub(super) fn gpu_grads(made: &[Option<Body>; 3]) -> Result<crate::gpu::norm::Grads<'_>> {
+pub(super) fn gpu_grads(made: &[Option<Body>; 3]) -> Result<crate::gpu::norm::NormGradients<'_>> {
     let [input, weight, bias] = made.each_ref().map(|body| maybe_gpu(body.as_ref()));
-    Ok(crate::gpu::norm::Grads { input: input?, weight: weight?, bias: bias? })
+    Ok(crate::gpu::norm::NormGradients { input: input?, weight: weight?, bias: bias? })
 }
 
 /// The shape of the input as a matrix with one row per normalization.
@@ -146,7 +146,7 @@ fn normalize_rows(
     },
     gpu: {
         use crate::gpu::norm as kernel;
-        let planes = kernel::Planes { n: mean.numel(), channels: n, run: 1, groups: Some(1) };
+        let planes = kernel::NormSizes { n: mean.numel(), channels: n, run: 1, groups: Some(1) };
         let with = gpu_with(&weight, &bias, centred.then_some(&mean), &rstd)?;
         kernel::forward(out.gpu()?, x.gpu()?, with, kernel::Moments::Own { eps, variance: None }, planes)
     })?;
@@ -180,7 +180,7 @@ fn rows_backward(
     },
     gpu: {
         use crate::gpu::norm as kernel;
-        let planes = kernel::Planes { n: rstd.numel(), channels: n, run: 1, groups: Some(1) };
+        let planes = kernel::NormSizes { n: rstd.numel(), channels: n, run: 1, groups: Some(1) };
         let with = gpu_with(&weight, &None, mean.as_ref(), &rstd)?;
         kernel::backward(gpu_grads(&made)?, g.gpu()?, x.gpu()?, with, true, planes)
     })?;

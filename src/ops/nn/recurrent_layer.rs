@@ -1,7 +1,7 @@
 //! A recurrent layer in one direction, as one primitive for all time steps. With projections or in half precision it is composed
 //! of other operators.
 
-use crate::base::kernel_args::recurrent::{self, Cell, Steps};
+use crate::base::kernel_args::recurrent::{self, Cell, RecurrentSteps};
 use crate::operator::constant;
 use crate::operator::kernel::{duplicate, filled, reduce};
 use crate::ops::linalg::gemm::multiply;
@@ -251,11 +251,11 @@ impl LayerBuffers {
         sizes: &'a [i64],
         backwards: bool,
         view: impl Fn(&'a Body) -> Result<B>,
-    ) -> Result<recurrent::Layer<'a, B>> {
+    ) -> Result<recurrent::RecurrentArgs<'a, B>> {
         let maybe = |body: &'a Option<Body>| body.as_ref().map(&view).transpose();
-        Ok(recurrent::Layer {
+        Ok(recurrent::RecurrentArgs {
             cell: self.cell,
-            steps: Steps { sizes, backwards },
+            steps: RecurrentSteps { sizes, backwards },
             samples: self.hidden.shape()[0],
             units: self.hidden.shape()[1],
             sums: view(&self.sums)?,

@@ -130,7 +130,9 @@ fn check(sorted: &Tensor, input: &Tensor, sorter: Option<&Tensor>) -> Result<()>
         )));
     }
     if lines.is_empty() {
-        return Err(value_error("boundaries tensor should have positive dimension, but got 0 dimension".into()));
+        return Err(value_error(
+            "boundaries tensor should have positive dimension, but got 0 dimension".into(),
+        ));
     }
     let n = lines.len() - 1;
     if n > 0 && (values.len() != lines.len() || lines[..n] != values[..n]) {

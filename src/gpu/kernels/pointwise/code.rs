@@ -3,7 +3,7 @@
 
 use crate::base::Scalar;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::kernels::pointwise::Map;
+use crate::gpu::kernels::pointwise::PointwiseMap;
 use crate::gpu::launch::index_space::Words;
 use crate::gpu::shader::code::{Code, Shader};
 use crate::gpu::shader::stored::{Stored, Value};
@@ -22,7 +22,7 @@ pub(in crate::gpu) enum Access {
 /// A kernel of a map.
 #[derive(Hash)]
 pub(in crate::gpu) struct PointwisePlan<'a> {
-    pub map: &'a Map<'a>,
+    pub map: &'a PointwiseMap<'a>,
     pub out: Stored,
     /// The number of dimensions walked.
     pub rank: usize,
@@ -170,7 +170,8 @@ pub(crate) fn validate_expression(expr: &crate::gpu::Expr, dtype: crate::base::D
     let body = || format!("return {};", prelude::expression(compute, expr.wgsl, expr.inputs));
     let result = if expr.predicate { Value::Bool } else { compute };
     let (name, inputs) = (expr.key, expr.inputs);
-    let map = Map { family: "test", name, inputs, body: &body, compute, result, words: &[], bits: false };
+    let map =
+        PointwiseMap { family: "test", name, inputs, body: &body, compute, result, words: &[], bits: false };
     for stored in [DType::Bool, DType::F16, DType::I32, DType::F32, DType::I64, DType::F64].map(Stored::of) {
         for (rank, quads, access) in [
             (1, true, Access::Quad(stored)),
@@ -217,7 +218,7 @@ crate::gpu::shader::samples::shader_samples!(PointwisePlan<'_>, |check| {
         Stored::Bits64,
     ];
     for from in stored {
-        let map = Map::copy(from.value());
+        let map = PointwiseMap::copy(from.value());
         for out in stored.into_iter().filter(|&to| (to == Stored::Bits64) == (from == Stored::Bits64)) {
             for (rank, quads, access) in [(1, true, Access::Quad(from)), (3, false, Access::Strided(from))] {
                 check(&PointwisePlan {

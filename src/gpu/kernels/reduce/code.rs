@@ -10,7 +10,7 @@ use crate::gpu::shader::stored::{Stored, Value};
 
 /// The operation on the result of the last stage.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(in crate::gpu) enum Finish {
+pub(in crate::gpu) enum ReduceFinish {
     Plain,
     Scale,
     ScaleAndRoot,
@@ -31,7 +31,7 @@ pub(in crate::gpu) struct ReduceKind {
     pub candidates: bool,
     pub center: bool,
     pub shared: bool,
-    pub finish: Finish,
+    pub finish: ReduceFinish,
 }
 
 impl ReduceKind {
@@ -145,9 +145,9 @@ impl ReduceKind {
         code.push("  acc = join_all(acc, me);\n  if (lane > 0u || !there) { return; }\n");
         let (result, from) = match self.finish {
             _ if self.fold.is_arg() => ("i32(acc.i)".to_owned(), Value::I32),
-            Finish::Scale => (format!("acc * {}", number(self.sum, code)), self.sum),
-            Finish::ScaleAndRoot => (format!("sqrt(acc * {})", number(self.sum, code)), self.sum),
-            Finish::Plain => ("acc".to_owned(), self.sum),
+            ReduceFinish::Scale => (format!("acc * {}", number(self.sum, code)), self.sum),
+            ReduceFinish::ScaleAndRoot => (format!("sqrt(acc * {})", number(self.sum, code)), self.sum),
+            ReduceFinish::Plain => ("acc".to_owned(), self.sum),
         };
         code.push(&format!("  let result = {result};\n"));
         code.push(&format!("  o_set({out_at}, {});\n}}\n", from.convert_to_stored(self.out, "result")));
@@ -190,9 +190,9 @@ crate::gpu::shader::samples::shader_samples!(ReduceKind, |check| {
             let sum = accumulator(fold, dtype);
             let finishes = match sum {
                 Value::F32 | Value::F64 if !fold.is_arg() => {
-                    [Finish::Plain, Finish::Scale, Finish::ScaleAndRoot]
+                    [ReduceFinish::Plain, ReduceFinish::Scale, ReduceFinish::ScaleAndRoot]
                 }
-                _ => [Finish::Plain; 3],
+                _ => [ReduceFinish::Plain; 3],
             };
             for bits in 0..8 {
                 let kind = ReduceKind {

@@ -13,7 +13,7 @@ use crate::gpu::device::{Gpu, gpu};
 use crate::gpu::kernels::index::{IndexBy, index_get};
 use crate::gpu::kernels::pointwise::code::push_number;
 use crate::gpu::kernels::pointwise::fill;
-use crate::gpu::kernels::reduce::code::{Finish, ReduceKind};
+use crate::gpu::kernels::reduce::code::{ReduceFinish, ReduceKind};
 use crate::gpu::launch::index_space::{Space, Words, check, groups};
 use crate::gpu::shader::code::{GROUP, lanes};
 use crate::gpu::shader::stored::{Stored, Value};
@@ -31,7 +31,7 @@ struct Stage<'a> {
     candidates: Option<(&'a Buffer, usize, usize)>,
     /// Per row, the value to subtract before squaring.
     center: Option<&'a Buffer>,
-    finish: Finish,
+    finish: ReduceFinish,
     /// The factor of `finish`.
     scale: f64,
 }
@@ -48,14 +48,18 @@ const OUT: usize = 1;
 /// Reduces `x` over `dims` into `out`, which has the shape of `x` with those dimensions set to 1.
 pub fn reduce(fold: Reduction, out: View<'_>, x: View<'_>, dims: &[usize]) -> Result<()> {
     let sum = accumulator(fold, x.dtype);
-    run(Stage { fold, sum, x, candidates: None, center: None, finish: Finish::Plain, scale: 1.0 }, out, dims)
+    run(
+        Stage { fold, sum, x, candidates: None, center: None, finish: ReduceFinish::Plain, scale: 1.0 },
+        out,
+        dims,
+    )
 }
 
 /// The mean over `dims`, with the same accumulator type as a sum of `x`.
 pub fn mean(out: View<'_>, x: View<'_>, dims: &[usize]) -> Result<()> {
     let sum = accumulator(Reduction::Sum, out.dtype);
     let count: usize = dims.iter().map(|&d| x.shape[d]).product();
-    let (finish, scale) = (Finish::Scale, 1.0 / count as f64);
+    let (finish, scale) = (ReduceFinish::Scale, 1.0 / count as f64);
     run(Stage { fold: Reduction::Sum, sum, x, candidates: None, center: None, finish, scale }, out, dims)
 }
 
@@ -69,7 +73,7 @@ pub fn var(out: View<'_>, x: View<'_>, dims: &[usize], correction: f64, sqrt: bo
     mean(View { buffer: &middle, dtype, shape: out.shape, strides: &strides, offset: 0 }, x, dims)?;
     let count: usize = dims.iter().map(|&d| x.shape[d]).product();
     let scale = 1.0 / (count as f64 - correction).max(0.0);
-    let finish = if sqrt { Finish::ScaleAndRoot } else { Finish::Scale };
+    let finish = if sqrt { ReduceFinish::ScaleAndRoot } else { ReduceFinish::Scale };
     let stage =
         Stage { fold: Reduction::SumSq, sum, x, candidates: None, center: Some(&middle), finish, scale };
     run(stage, out, dims)
@@ -159,7 +163,7 @@ fn run(stage: Stage<'_>, out: View<'_>, dims: &[usize]) -> Result<()> {
 /// Fills `out` with the reduction of no elements.
 fn empty(stage: &Stage<'_>, out: View<'_>) -> Result<()> {
     let value = match (stage.fold, stage.finish) {
-        (_, Finish::Scale | Finish::ScaleAndRoot) => Scalar::Float(f64::NAN),
+        (_, ReduceFinish::Scale | ReduceFinish::ScaleAndRoot) => Scalar::Float(f64::NAN),
         (Reduction::Sum | Reduction::SumSq | Reduction::SumAbs, _) => Scalar::Int(0),
         (Reduction::Prod, _) => Scalar::Int(1),
         (Reduction::All, _) => Scalar::Bool(true),
@@ -205,7 +209,7 @@ fn staged(
     let shape = [parts, rows];
     let strides = [rows, 1];
     let between = View { buffer: &partial, dtype, shape: &shape, strides: &strides, offset: 0 };
-    let first = Stage { finish: Finish::Plain, ..stage };
+    let first = Stage { finish: ReduceFinish::Plain, ..stage };
     launch(gpu, &first, split, between, (rows, count, parts), lanes)?;
 
     if arg {
@@ -255,7 +259,7 @@ fn launch(
         words.push(step as u32);
     }
     buffers.extend(stage.center);
-    if stage.finish != Finish::Plain {
+    if stage.finish != ReduceFinish::Plain {
         push_number(stage.sum, Scalar::Float(stage.scale), &mut words);
     }
     let kind = ReduceKind {

@@ -4,14 +4,14 @@ use super::{
     as_line, as_plane, check_rank, check_sizes, fail, image, largest, means, one, per_dim, picked, returned,
     single, three, zeros,
 };
-use crate::base::kernel_args::pool::{Count, Pool};
+use crate::base::kernel_args::pool::{PoolDivisor, PoolWindows};
 use crate::base::{MemoryFormat, Windows};
 use crate::ops::prelude::*;
 use crate::ops::shape::as_strided::as_strided_;
 use smallvec::smallvec;
 
 /// The windows that divide an image into `output` parts.
-fn adaptive(shape: &[usize], output: &[i64]) -> Result<Pool> {
+fn adaptive(shape: &[usize], output: &[i64]) -> Result<PoolWindows> {
     let windows = Windows {
         image: three(&image(shape, output.len()), 1),
         kernel: [1; 3],
@@ -21,7 +21,7 @@ fn adaptive(shape: &[usize], output: &[i64]) -> Result<Pool> {
         dilation: [1; 3],
     };
     windows.check()?;
-    Ok(Pool { windows, adaptive: true, count: Count::Inside })
+    Ok(PoolWindows { windows, adaptive: true, count: PoolDivisor::Inside })
 }
 
 macro_rules! primitives {

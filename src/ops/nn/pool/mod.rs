@@ -6,7 +6,7 @@ pub mod fractional;
 pub mod sliding;
 pub mod unpool;
 
-use crate::base::kernel_args::pool::Pool;
+use crate::base::kernel_args::pool::PoolWindows;
 use crate::base::{MemoryFormat, Put, numel};
 use crate::cpu::pool::At;
 use crate::operator::kernel::{copy, duplicate, fill};
@@ -92,7 +92,13 @@ fn compute_type(op: &'static str, x: &Body, others: &[DType]) -> Result<DType> {
     }
 }
 
-fn largest(op: &'static str, input: &Body, pool: &Pool, dims: usize, whole: &[DType]) -> Result<[Body; 2]> {
+fn largest(
+    op: &'static str,
+    input: &Body,
+    pool: &PoolWindows,
+    dims: usize,
+    whole: &[DType],
+) -> Result<[Body; 2]> {
     let dtype = compute_type(op, input, whole)?;
     let shape = replace_sizes(input.shape(), &pool.windows.result, dims);
     let (values, indices) =
@@ -117,7 +123,7 @@ fn largest(op: &'static str, input: &Body, pool: &Pool, dims: usize, whole: &[DT
 }
 
 /// The maxima without their indices, for tensors in host memory.
-fn highest(op: &'static str, input: &Body, pool: &Pool, dims: usize) -> Result<Body> {
+fn highest(op: &'static str, input: &Body, pool: &PoolWindows, dims: usize) -> Result<Body> {
     let dtype = compute_type(op, input, &[])?;
     let values = Body::new(&replace_sizes(input.shape(), &pool.windows.result, dims), dtype, input.device())?;
     let x = convert(input, dtype)?;
@@ -131,7 +137,7 @@ fn highest(op: &'static str, input: &Body, pool: &Pool, dims: usize) -> Result<B
 fn means(
     op: &'static str,
     input: &Body,
-    pool: &Pool,
+    pool: &PoolWindows,
     dims: usize,
     whole: &[DType],
     like: Option<&Body>,
@@ -156,7 +162,13 @@ fn means(
 
 /// The gradient of a maximum pool: adds the gradients of the maxima at their indices in the image.
 #[cfg_attr(not(feature = "gpu"), allow(unused_variables, reason = "only the GPU asks for the windows"))]
-fn max_pool_gradient(g: &Body, indices: &Body, input: &Body, pool: Option<&Pool>, dims: usize) -> Result<Body> {
+fn max_pool_gradient(
+    g: &Body,
+    indices: &Body,
+    input: &Body,
+    pool: Option<&PoolWindows>,
+    dims: usize,
+) -> Result<Body> {
     let out = Body::new(input.shape(), g.dtype, g.device())?;
     if out.numel() == 0 || g.numel() == 0 || g.device().is_cpu() {
         fill(&out, Scalar::Int(0))?;
