@@ -474,7 +474,7 @@ pointwise! {
     /// Examples:
     ///     >>> torch.lerp(torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0]), 0.5)
     ///     tensor([ 5.5000, 11.0000])
-    [complex = |a, b, weight| a.add(&b.sub(a).mul(weight)), aten(Tensor, Scalar), node = "LerpBackward1", by_number = "LerpBackward0", check = interpolated, overloads((2, 2), (2, 2)), rounds = Tensors] lerp(input, end, weight): FloatAlike = multiply_add(select(weight - 1.0, weight, lt(abs(weight), 0.5)), end - input, select(end, input, lt(abs(weight), 0.5))),
+    [complex = |a, b, weight| a.add(&b.sub(a).mul(weight)), aten(Tensor, Scalar), node = "LerpBackward1", by_number = "LerpBackward0", check = check_lerp, overloads((2, 2), (2, 2)), rounds = Tensors] lerp(input, end, weight): FloatAlike = multiply_add(select(weight - 1.0, weight, lt(abs(weight), 0.5)), end - input, select(end, input, lt(abs(weight), 0.5))),
         input: |g, weight| g * (1.0 - conj(weight)), end: |g, weight| g * conj(weight), weight: |g, input, end; weight| g * conj(end - input);
     /// Add a product of two tensors, scaled by `value`: `input + value * tensor1 * tensor2`.
     ///
@@ -497,7 +497,7 @@ pointwise! {
     /// Examples:
     ///     >>> torch.addcdiv(torch.ones(2), torch.tensor([1.0, 2.0]), torch.tensor([2.0, 4.0]), value=0.5)
     ///     tensor([1.2500, 1.2500])
-    [complex = |a, b, c, value| a.add(&b.div(c).mul(value)), tensors, check = divided, overloads((2, 3)), rounds = Tensors] addcdiv(input, tensor1, tensor2; value = 1): FloatAlike = input + value * tensor1 / tensor2,
+    [complex = |a, b, c, value| a.add(&b.div(c).mul(value)), tensors, check = check_addcdiv, overloads((2, 3)), rounds = Tensors] addcdiv(input, tensor1, tensor2; value = 1): FloatAlike = input + value * tensor1 / tensor2,
         input: |g; tensor2| g, tensor1: |g, tensor2, value| g * conj(value / tensor2),
         tensor2: |g, tensor1, tensor2, value| -g * conj(tensor1 * value / (tensor2 * tensor2));
 }

@@ -613,13 +613,13 @@ planes! {
     /// Examples:
     ///     >>> torch.fft.hfft2(torch.ones(2, 3)).shape
     ///     torch.Size([2, 4])
-    fft_hfft2(whole_turned, "on_host(fixed([(2, 3, 4)], lambda x: T.fft.hfft2(T.complex(x, x * x), (3, 5))))");
+    fft_hfft2(transform_from_half, "on_host(fixed([(2, 3, 4)], lambda x: T.fft.hfft2(T.complex(x, x * x), (3, 5))))");
     /// Compute the inverse of `torch.fft.hfft2`: half of a Hermitian-symmetric signal.
     ///
     /// Examples:
     ///     >>> torch.fft.ihfft2(torch.ones(2, 4)).shape
     ///     torch.Size([2, 3])
-    fft_ihfft2(half_turned, "on_host(fixed([(2, 3, 4)], lambda x: parts(T.fft.ihfft2(x))))");
+    fft_ihfft2(inverse_half, "on_host(fixed([(2, 3, 4)], lambda x: parts(T.fft.ihfft2(x))))");
     /// Compute the inverse of `torch.fft.rfft2`: real numbers from half of their transform.
     ///
     /// Examples:

@@ -246,7 +246,7 @@ pub(super) fn samples_of<'a>(
 }
 
 /// Permutes the values of a write to the dimensions of the physical result.
-pub(super) fn arranged(b: &Batch, how: &OverSamples, values: &Tensor) -> Result<Tensor> {
+pub(super) fn arrange(b: &Batch, how: &OverSamples, values: &Tensor) -> Result<Tensor> {
     let values = b.aligned(values, how.order.len() - b.k())?;
     if in_order(&how.order) {
         return Ok(values);

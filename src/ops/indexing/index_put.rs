@@ -5,7 +5,7 @@ use crate::operator::index_kernel::{Bounds, put, same_dtype};
 use crate::operator::inplace::warn_expanded;
 use crate::operator::{constant, inplace};
 use crate::ops::indexing::advanced::{
-    any_batched, arranged, check_places, index, over_samples, plan, samples_of,
+    any_batched, arrange, check_places, index, over_samples, plan, samples_of,
 };
 use crate::ops::indexing::index::expand_masks;
 use crate::ops::prelude::*;
@@ -66,7 +66,7 @@ impl IndexPut {
     ) -> Result<Tensor> {
         let b = samples_of(input, indices, Some(values));
         let how = over_samples(&b, input.ndim(), indices)?;
-        let values = arranged(&b, &how, values)?;
+        let values = arrange(&b, &how, values)?;
         Ok(b.wrap(IndexPut::call(&b.full(input)?, &how.indices, &values, accumulate)?))
     }
 }
@@ -119,7 +119,7 @@ fn put_samples(
     crate::operator::batch::check_target(part, &others)?;
     let b = samples_of(part, &[], None);
     let how = over_samples(&b, part.ndim(), indices)?;
-    let values = arranged(&b, &how, values)?;
+    let values = arrange(&b, &how, values)?;
     index_put_into(whole.physical(), part.physical(), &how.indices, &values, accumulate)
 }
 

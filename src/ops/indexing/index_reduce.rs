@@ -6,7 +6,7 @@ use crate::operator::views::{ints, reshape};
 use crate::operator::{dtype_checks, inplace, overlap};
 use crate::ops::indexing::index::IndexSelect;
 use crate::ops::indexing::scatter::IndexFill0;
-use crate::ops::indexing::scatter_reduce::{Reduced, ScatterReduce, ScatterReduction, reduced};
+use crate::ops::indexing::scatter_reduce::{Reduced, ScatterReduce, ScatterReduction, reduce_into};
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;
 use crate::ops::shape::view::expand;
@@ -52,7 +52,7 @@ impl IndexReduce {
         reduce: ScatterReduction,
         include_self: bool,
     ) -> Result<Body> {
-        no_grad(|| reduced(input, source, dim, &everywhere(index, dim, source)?, reduce, include_self))
+        no_grad(|| reduce_into(input, source, dim, &everywhere(index, dim, source)?, reduce, include_self))
     }
     fn d_input(
         g: V,

@@ -13,7 +13,7 @@ use crate::ops::indexing::index::{
     Gather, IndexSelect, along, as_line, as_runtime, check_vector, down, from_lines, on_lines,
     size_and_stride, spread_positions,
 };
-use crate::ops::indexing::masked::masked;
+use crate::ops::indexing::masked::fill_samples;
 use crate::ops::indexing::slice_checks::{check_index, check_slices};
 use crate::ops::prelude::*;
 use std::sync::atomic::AtomicBool;
@@ -116,7 +116,7 @@ pub(crate) fn add_slices(out: &Body, source: &Body, dim: i64, index: &Tensor) ->
 }
 
 /// The batching rule for writing or adding slices of `source` at a vector of positions.
-pub(crate) fn placed(
+pub(crate) fn place(
     b: &Batch,
     x: &Tensor,
     dim: i64,
@@ -231,9 +231,9 @@ impl IndexAdd {
         alpha: Scalar,
     ) -> Result<Tensor> {
         if alpha.is_one() {
-            return placed(b, input, dim, index, source, Put::Add);
+            return place(b, input, dim, index, source, Put::Add);
         }
-        placed(b, input, dim, index, &crate::ops::elementwise::arithmetic::mul(source, alpha)?, Put::Add)
+        place(b, input, dim, index, &crate::ops::elementwise::arithmetic::mul(source, alpha)?, Put::Add)
     }
 }
 
@@ -517,7 +517,7 @@ impl IndexCopy {
         reshape(&IndexSelect::call(g, dim, index)?, &at.shape)
     }
     fn batch(b: &Batch, input: &Tensor, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
-        placed(b, input, dim, index, source, Put::Assign)
+        place(b, input, dim, index, source, Put::Assign)
     }
 }
 
@@ -592,7 +592,7 @@ impl IndexFill1 {
     fn batch(_b: &Batch, input: &Tensor, dim: i64, index: &Tensor, value: &Tensor) -> Result<Tensor> {
         let zeros = constant::zeros(&input.shape(), DType::F32, input.device())?;
         let hit = IndexFill0::call(&zeros, dim, index, Scalar::Int(1))?;
-        masked(input, &a::ne(&hit, 0i64)?, value.into())
+        fill_samples(input, &a::ne(&hit, 0i64)?, value.into())
     }
 }
 

@@ -80,7 +80,7 @@ fn neutral(input: &Tensor, src: &Tensor, dim: i64, index: &Tensor, how: ScatterR
     Scatter1::call(input, dim, index, number)
 }
 
-pub(crate) fn reduced(
+pub(crate) fn reduce_into(
     input: &Tensor,
     src: &Tensor,
     dim: i64,
@@ -213,7 +213,7 @@ impl ScatterReduce {
         reduce: ScatterReduction,
         include_self: bool,
     ) -> Result<Body> {
-        no_grad(|| reduced(input, src, dim, index, reduce, include_self))
+        no_grad(|| reduce_into(input, src, dim, index, reduce, include_self))
     }
     fn d_input(
         g: V,

@@ -2,7 +2,7 @@
 #![allow(non_snake_case, reason = "PyTorch's names are A, Q and R")]
 
 use super::factors::*;
-use super::triangular::solved;
+use super::triangular::solve;
 use crate::operator::kernel::copy;
 use crate::ops::prelude::*;
 
@@ -99,7 +99,7 @@ fn tall(gq: Option<V>, gr: Option<V>, q: &V, r: &V) -> V {
     let whole = q.matmul(twice_symmetric(triu(inner, 0)));
     let whole = if let Some(gq) = gq { whole + gq } else { whole };
     // Multiply by the inverse of rᴴ.
-    solved(&r.mh(), &whole, false, false, false)
+    solve(&r.mh(), &whole, false, false, false)
 }
 
 /// The gradient of a wide matrix. Its columns behind the first square are `q` times those of `r`.

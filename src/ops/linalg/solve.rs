@@ -2,7 +2,7 @@
 #![allow(non_snake_case, reason = "PyTorch's names are A, B and LU")]
 
 use super::factors::*;
-use super::lu::{factored, substituted};
+use super::lu::{factor, substitute};
 use super::svd::singular_determinant_gradient;
 use crate::base::broadcast;
 use crate::operator::kernel::{duplicate, filled};
@@ -63,7 +63,7 @@ fn solve_system(a: &Body, b: &Body, left: bool, checked: Checked) -> Result<[Bod
     let b = if vector { b.with_layout(b.layout.unsqueeze(-1)?) } else { b.clone() };
     // X A = B is Aᵀ Xᵀ = Bᵀ.
     let (matrix, right) = if left { (a.clone(), b) } else { (transposed(a)?, transposed(&b)?) };
-    let [lu, pivots, info] = factored(&matrix)?;
+    let [lu, pivots, info] = factor(&matrix)?;
     if let Some(name) = checked.0
         && let Some((place, _)) = first_failure(&info)?
     {
@@ -71,7 +71,7 @@ fn solve_system(a: &Body, b: &Body, left: bool, checked: Checked) -> Result<[Bod
             "{name}: {place}The solver failed because the input matrix is singular."
         )));
     }
-    let found = substituted(&lu, &pivots, &right, false)?;
+    let found = substitute(&lu, &pivots, &right, false)?;
     let found = if left { found } else { transposed(&found)? };
     let found = if vector { vectors_by_columns(without_last(found))? } else { found };
     Ok([found, info, lu, pivots])
@@ -109,7 +109,7 @@ impl LinalgSolveEx {
         gradients(g, &LU.shape(), B, result, left, wants, |g| {
             oriented(
                 oriented(g)
-                    .then(|g| substituted(&LU.body(), &pivots.body(), &g.body(), true).map(Tensor::new)),
+                    .then(|g| substitute(&LU.body(), &pivots.body(), &g.body(), true).map(Tensor::new)),
             )
         })
     }
@@ -226,7 +226,7 @@ fn invert(lu: &Body, pivots: &Body) -> Result<Body> {
 impl LinalgInvEx {
     fn forward(A: &Tensor, #[hidden] checked: Checked) -> Result<[Body; 2]> {
         let x = A.body();
-        let [lu, pivots, info] = factored(&x)?;
+        let [lu, pivots, info] = factor(&x)?;
         if let Some(name) = checked.0
             && let Some((place, order)) = first_failure(&info)?
         {
@@ -349,7 +349,7 @@ fn scale_identity(x: V, n: usize) -> V {
 #[primitive(batch = in_front, results(result, LU, pivots), scratch(LU, pivots))]
 impl LinalgDet {
     fn forward(A: &Tensor) -> Result<[Body; 3]> {
-        let [lu, pivots, _] = factored(&A.body())?;
+        let [lu, pivots, _] = factor(&A.body())?;
         Ok([determinants(&lu, &pivots)?, lu, pivots])
     }
     fn d_A(g: V, A: V, result: V) -> Result<V> {
@@ -371,7 +371,7 @@ impl LinalgDet {
         let moved = by_columns(&moved.tensor()?.body())?;
         let det = determinants(&moved, &duplicate(&pivots)?)?;
         let scale = scale_identity(value(&g) * value(&det).conj(), n).tensor()?;
-        substituted(&moved, &pivots, &scale.body(), true)
+        substitute(&moved, &pivots, &scale.body(), true)
     }
 }
 
@@ -419,7 +419,7 @@ pub fn det(input: &Tensor) -> Result<Tensor> {
 #[primitive(batch = in_front, results(sign, logabsdet, LU, pivots), scratch(LU, pivots))]
 impl LinalgSlogdet {
     fn forward(A: &Tensor) -> Result<[Body; 4]> {
-        let [lu, pivots, _] = factored(&A.body())?;
+        let [lu, pivots, _] = factor(&A.body())?;
         let [sign, size] = logarithms(&lu, &pivots)?;
         Ok([sign, size, lu, pivots])
     }

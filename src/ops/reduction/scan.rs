@@ -8,7 +8,7 @@ use crate::ops::creation::create::read_as;
 use crate::ops::elementwise::{arithmetic, unary};
 use crate::ops::indexing::index::numbers;
 use crate::ops::prelude::*;
-use crate::ops::reduction::extrema::{picked, returned};
+use crate::ops::reduction::extrema::{pick, scatter_gradient};
 use crate::ops::reduction::reduce;
 use crate::ops::shape::slices::narrow;
 use crate::ops::shape::{rearrange, squeeze, view};
@@ -206,7 +206,7 @@ fn running(input: &Tensor, dim: i64, largest: bool) -> Result<[Body; 2]> {
 
 /// The gradient goes to the positions of the values. An empty input is returned as it is, as in PyTorch.
 fn running_grad(g: Tensor, input: Tensor, indices: Tensor, at: &Meta, dim: i64) -> Result<Tensor> {
-    if numel(&at.shape) == 0 { Ok(input) } else { returned(g, indices, at, dim, true) }
+    if numel(&at.shape) == 0 { Ok(input) } else { scatter_gradient(g, indices, at, dim, true) }
 }
 
 #[primitive(batch = along(dim), tangent = fn, results(values, indices))]
@@ -218,7 +218,7 @@ impl Cummax {
         running_grad(g, input, indices, &at, dim)
     }
     fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64) -> Result<Tensor> {
-        picked(t_input, indices, dim, true)
+        pick(t_input, indices, dim, true)
     }
 }
 
@@ -231,7 +231,7 @@ impl Cummin {
         running_grad(g, input, indices, &at, dim)
     }
     fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64) -> Result<Tensor> {
-        picked(t_input, indices, dim, true)
+        pick(t_input, indices, dim, true)
     }
 }
 

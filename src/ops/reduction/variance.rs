@@ -5,7 +5,7 @@ use crate::operator::copies::to_dtype;
 use crate::operator::sums::with_kept_dims;
 use crate::ops::elementwise::{arithmetic, unary};
 use crate::ops::prelude::*;
-use crate::ops::reduction::reduce::{count, folded, mean, no_grad, ratio};
+use crate::ops::reduction::reduce::{count, mean, no_grad, ratio, reduce_dims};
 
 fn spread_over(x: &Body, dims: &[usize], correction: f64, root: bool) -> Result<Body> {
     let out = Body::new(&kept_shape(x.shape(), dims), x.dtype, x.device())?;
@@ -248,11 +248,11 @@ fn norm_of(input: &Tensor, ord: f64, dim: &Option<Ints>, keepdim: bool) -> Resul
     let body = match ord {
         0.0 => {
             let marks = no_grad(|| arithmetic::ne(input, 0.0))?;
-            folded(Reduction::Sum, &marks, dims, keepdim, wide)?
+            reduce_dims(Reduction::Sum, &marks, dims, keepdim, wide)?
         }
-        1.0 => folded(Reduction::SumAbs, &x, dims, keepdim, wide)?,
+        1.0 => reduce_dims(Reduction::SumAbs, &x, dims, keepdim, wide)?,
         2.0 => {
-            let squares = Tensor::new(folded(Reduction::SumSq, &x, dims, keepdim, wide)?);
+            let squares = Tensor::new(reduce_dims(Reduction::SumSq, &x, dims, keepdim, wide)?);
             no_grad(|| unary::sqrt(&squares))?
         }
         f64::INFINITY | f64::NEG_INFINITY => {
@@ -263,12 +263,12 @@ fn norm_of(input: &Tensor, ord: f64, dim: &Option<Ints>, keepdim: bool) -> Resul
                 if keepdim { zeros } else { drop_dims(zeros, &reduced) }
             } else {
                 crate::ops::reduction::extrema::check_not_empty("linalg.vector_norm", &x, dims)?;
-                folded(fold, &magnitudes()?, dims, keepdim, wide)?
+                reduce_dims(fold, &magnitudes()?, dims, keepdim, wide)?
             }
         }
         _ => {
             let powers = no_grad(|| arithmetic::pow(&unary::abs(input)?, ord))?;
-            let sum = Tensor::new(folded(Reduction::Sum, &powers, dims, keepdim, wide)?);
+            let sum = Tensor::new(reduce_dims(Reduction::Sum, &powers, dims, keepdim, wide)?);
             no_grad(|| arithmetic::pow(&sum, 1.0 / ord))?
         }
     };

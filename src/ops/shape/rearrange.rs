@@ -7,7 +7,7 @@ use crate::operator::kernel::{copy, duplicate, preserved};
 use crate::operator::views::{self, View, dims_of, ints, reshape};
 use crate::operator::{constant, sums};
 use crate::ops::complex;
-use crate::ops::creation::create::cloned_in;
+use crate::ops::creation::create::clone_in;
 use crate::ops::indexing::index::{from_i64, index_select, numbers, to_i64};
 use crate::ops::prelude::*;
 use crate::ops::shape::squeeze::unsqueeze;
@@ -382,7 +382,7 @@ pub fn clone(input: &Tensor, #[keyword] memory_format: Option<MemoryFormat>) -> 
     match memory_format.unwrap_or(MemoryFormat::Preserve) {
         MemoryFormat::Preserve => clone_preserved(input),
         MemoryFormat::Contiguous => clone_dense(input),
-        format => cloned_in(input, format),
+        format => clone_in(input, format),
     }
 }
 
@@ -407,7 +407,7 @@ pub fn contiguous(input: &Tensor, #[keyword] memory_format: Option<MemoryFormat>
             Err(Error::runtime("preserve memory format is unsupported by the contiguous operator"))
         }
         MemoryFormat::Contiguous => clone_dense(input),
-        format => cloned_in(input, format),
+        format => clone_in(input, format),
     }
 }
 

@@ -33,7 +33,7 @@ fn parts(input: &Tensor, dim: i64, lengths: impl FnOnce(usize) -> Result<Vec<usi
 }
 
 /// The gradient of the tensor: concatenates those of the parts, with zeros for parts without one.
-pub fn joined(
+pub fn join_gradients(
     g: Vec<Option<Tensor>>,
     at: &Meta,
     dim: i64,
@@ -57,7 +57,7 @@ impl Split {
         parts(input, dim, |total| even(total, split_size))
     }
     fn d_input(g: Vec<Option<Tensor>>, at: Meta, split_size: i64, dim: i64) -> Result<Tensor> {
-        joined(g, &at, dim, |total| even(total, split_size))
+        join_gradients(g, &at, dim, |total| even(total, split_size))
     }
 }
 
@@ -67,7 +67,7 @@ impl SplitWithSizes {
         parts(input, dim, |_| checked_sizes(split_sizes))
     }
     fn d_input(g: Vec<Option<Tensor>>, at: Meta, split_sizes: &Ints, dim: i64) -> Result<Tensor> {
-        joined(g, &at, dim, |_| checked_sizes(split_sizes))
+        join_gradients(g, &at, dim, |_| checked_sizes(split_sizes))
     }
 }
 
@@ -77,7 +77,7 @@ impl UnsafeSplit {
         parts(input, dim, |total| even(total, split_size))
     }
     fn d_input(g: Vec<Option<Tensor>>, at: Meta, split_size: i64, dim: i64) -> Result<Tensor> {
-        joined(g, &at, dim, |total| even(total, split_size))
+        join_gradients(g, &at, dim, |total| even(total, split_size))
     }
 }
 
@@ -87,7 +87,7 @@ impl UnsafeSplitWithSizes {
         parts(input, dim, |_| checked_sizes(split_sizes))
     }
     fn d_input(g: Vec<Option<Tensor>>, at: Meta, split_sizes: &Ints, dim: i64) -> Result<Tensor> {
-        joined(g, &at, dim, |_| checked_sizes(split_sizes))
+        join_gradients(g, &at, dim, |_| checked_sizes(split_sizes))
     }
 }
 

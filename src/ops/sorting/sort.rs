@@ -8,7 +8,7 @@ use crate::operator::{constant, copies, dtype_checks, views};
 use crate::ops::elementwise::{arithmetic as a, unary};
 use crate::ops::indexing::index;
 use crate::ops::prelude::*;
-use crate::ops::reduction::extrema::{check_not_empty, picked, returned, shared_by_all};
+use crate::ops::reduction::extrema::{check_not_empty, pick, scatter_gradient, shared_by_all};
 use crate::ops::reduction::reduce::{no_grad, sum};
 use crate::tensor::{mode, records, saved_hooks};
 
@@ -154,10 +154,10 @@ impl Sort {
         along(input, dim, true, |x, at| sort_body(x, at, descending))
     }
     fn d_input(g: Tensor, indices: Tensor, at: Meta, dim: i64) -> Result<Tensor> {
-        returned(g, indices, &at, dim, true)
+        scatter_gradient(g, indices, &at, dim, true)
     }
     fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64) -> Result<Tensor> {
-        picked(t_input, indices, dim, true)
+        pick(t_input, indices, dim, true)
     }
 }
 
@@ -168,10 +168,10 @@ impl Sort1 {
         along(input, dim, true, |x, at| sort_body(x, at, descending))
     }
     fn d_input(g: Tensor, indices: Tensor, at: Meta, dim: i64) -> Result<Tensor> {
-        returned(g, indices, &at, dim, true)
+        scatter_gradient(g, indices, &at, dim, true)
     }
     fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64) -> Result<Tensor> {
-        picked(t_input, indices, dim, true)
+        pick(t_input, indices, dim, true)
     }
 }
 
@@ -181,10 +181,10 @@ impl Topk {
         along(input, dim, true, |x, at| top(x, k, at, largest))
     }
     fn d_input(g: Tensor, indices: Tensor, at: Meta, dim: i64) -> Result<Tensor> {
-        returned(g, indices, &at, dim, true)
+        scatter_gradient(g, indices, &at, dim, true)
     }
     fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64) -> Result<Tensor> {
-        picked(t_input, indices, dim, true)
+        pick(t_input, indices, dim, true)
     }
 }
 
@@ -199,10 +199,10 @@ impl Kthvalue {
         along(input, dim, keepdim, |x, at| kth(x, k, at))
     }
     fn d_input(g: Tensor, indices: Tensor, at: Meta, dim: i64, keepdim: bool) -> Result<Tensor> {
-        returned(g, indices, &at, dim, keepdim)
+        scatter_gradient(g, indices, &at, dim, keepdim)
     }
     fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64, keepdim: bool) -> Result<Tensor> {
-        picked(t_input, indices, dim, keepdim)
+        pick(t_input, indices, dim, keepdim)
     }
 }
 
@@ -217,10 +217,10 @@ impl Median1 {
         along(input, dim, keepdim, middle)
     }
     fn d_input(g: Tensor, indices: Tensor, at: Meta, dim: i64, keepdim: bool) -> Result<Tensor> {
-        returned(g, indices, &at, dim, keepdim)
+        scatter_gradient(g, indices, &at, dim, keepdim)
     }
     fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64, keepdim: bool) -> Result<Tensor> {
-        picked(t_input, indices, dim, keepdim)
+        pick(t_input, indices, dim, keepdim)
     }
 }
 
@@ -235,10 +235,10 @@ impl Nanmedian1 {
         along(input, dim, keepdim, middle_number)
     }
     fn d_input(g: Tensor, indices: Tensor, at: Meta, dim: i64, keepdim: bool) -> Result<Tensor> {
-        returned(g, indices, &at, dim, keepdim)
+        scatter_gradient(g, indices, &at, dim, keepdim)
     }
     fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64, keepdim: bool) -> Result<Tensor> {
-        picked(t_input, indices, dim, keepdim)
+        pick(t_input, indices, dim, keepdim)
     }
 }
 

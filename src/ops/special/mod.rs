@@ -10,7 +10,7 @@ use crate::operator::copies::to_dtype;
 use crate::operator::kernel::preserved_as;
 use crate::operator::pointwise::{apply, result_type};
 use crate::ops::derivatives::underived;
-use crate::ops::elementwise::float_parts::copied;
+use crate::ops::elementwise::float_parts::copy_as;
 use crate::ops::elementwise::{arithmetic as a, unary as u};
 use crate::ops::prelude::*;
 
@@ -40,7 +40,7 @@ fn map_pairs(op: &'static str, x: &Tensor, y: &Tensor, f: impl Fn(f64, f64) -> f
     let (x, y) = (x.body(), y.body());
     let shape = broadcast(x.shape(), y.shape())?;
     fork!([&x, &y], cpu: Ok(()), gpu: no_shader(op, x.dtype))?;
-    let (out, other) = (copied(&x, &shape, DType::F64)?, copied(&y, &shape, DType::F64)?);
+    let (out, other) = (copy_as(&x, &shape, DType::F64)?, copy_as(&y, &shape, DType::F64)?);
     if out.numel() > 0 {
         fork!([&out, &other],
             cpu: done(crate::cpu::wide::map_pair(out.host()?, other.host()?, 16, f)),

@@ -53,8 +53,7 @@ fn begin<'a, 'py: 'a>(
     inplace: bool,
     arguments: impl IntoIterator<Item = &'a Bound<'py, PyAny>>,
 ) -> Option<Box<Call>> {
-    let (mut text, first) =
-        (None, row.params.first().is_some_and(|p| p.kind == crate::operator::EventKind::Str));
+    let (mut text, first) = (None, row.params.first().is_some_and(|p| p.kind == crate::operator::Kind::Str));
     let mut call = open(operator(inplace), row.name.into(), || {
         let mut shapes: Shapes = Vec::new();
         for argument in arguments {

@@ -1,6 +1,6 @@
 //! Fractional pooling: windows begin at random places.
 
-use super::{check_sizes, fail, picked, resized, returned, three, zeros};
+use super::{check_sizes, fail, gather_planes, max_pool_gradient, replace_sizes, three, zeros};
 use crate::base::numel;
 use crate::operator::{constant, views};
 use crate::ops::indexing::index;
@@ -56,7 +56,7 @@ fn at_random(
     let values = views::reshape(&index::Gather::call(&plane, -1, &places)?, &[planes, many, taps])?;
     let [values, at] = crate::ops::reduction::extrema::max_along(&values, -1, true)?;
     let indices = index::Gather::call(&views::reshape(&places, &[planes, many, taps])?, -1, &at)?;
-    let result = resized(&shape, &three(output, 1), dims);
+    let result = replace_sizes(&shape, &three(output, 1), dims);
     Ok([views::reshape(&values, &result)?, views::reshape(&indices, &result)?])
 }
 
@@ -153,7 +153,7 @@ macro_rules! pools {
                 $RandomBack::call(&g, &input, &result1)
             }
             fn tangent(t_input: &Tensor, result1: &Tensor) -> Result<Tensor> {
-                picked(t_input, result1, $dims)
+                gather_planes(t_input, result1, $dims)
             }
             fn batch(
                 b: &Batch,
@@ -172,10 +172,10 @@ macro_rules! pools {
         #[primitive(tangent = fn)]
         impl $RandomBack {
             fn forward(grad_output: &Tensor, input: &Tensor, indices: &Tensor) -> Result<Body> {
-                returned(&grad_output.body(), &indices.body(), &input.body(), None, $dims)
+                max_pool_gradient(&grad_output.body(), &indices.body(), &input.body(), None, $dims)
             }
             fn d_grad_output(g: Tensor, indices: Tensor) -> Result<Tensor> {
-                picked(&g, &indices, $dims)
+                gather_planes(&g, &indices, $dims)
             }
             fn d_input(at: Meta) -> Result<Tensor> {
                 zeros(&at)

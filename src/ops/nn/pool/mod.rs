@@ -40,7 +40,7 @@ fn dense(x: &Body) -> Result<Body> {
 }
 
 fn convert(x: &Body, dtype: DType) -> Result<Body> {
-    if x.dtype == dtype { dense(x) } else { crate::operator::kernel::convert(x, dtype) }
+    if x.dtype == dtype { dense(x) } else { crate::operator::kernel::converted(x, dtype) }
 }
 
 /// Puts `out` into the memory format of `x`, if that has a format for `dims` dimensions.

@@ -1,8 +1,8 @@
 //! Pools with sliding windows.
 
 use super::{
-    WORDS, as_line, as_plane, check_rank, fail, highest, image, largest, means, one, per_dim, picked,
-    returned, single, three, zeros,
+    WORDS, as_line, as_plane, check_rank, fail, gather_planes, highest, image, largest, max_pool_gradient,
+    means, one, per_dim, single, three, zeros,
 };
 use crate::base::Windows;
 use crate::base::kernel_args::pool::{PoolDivisor, PoolWindows};
@@ -112,17 +112,17 @@ macro_rules! primitives {
                 $MaxBack::call(&g, &input, &result1, slide.pool(&input.shape(), PoolDivisor::Inside)?)
             }
             fn tangent(t_input: &Tensor, result1: &Tensor) -> Result<Tensor> {
-                picked(t_input, result1, $dims)
+                gather_planes(t_input, result1, $dims)
             }
         }
 
         #[primitive(tangent = fn)]
         impl $MaxBack {
             fn forward(grad_output: &Tensor, input: &Tensor, indices: &Tensor, #[hidden] pool: PoolWindows) -> Result<Body> {
-                returned(&grad_output.body(), &indices.body(), &input.body(), Some(&pool), $dims)
+                max_pool_gradient(&grad_output.body(), &indices.body(), &input.body(), Some(&pool), $dims)
             }
             fn d_grad_output(g: Tensor, indices: Tensor) -> Result<Tensor> {
-                picked(&g, &indices, $dims)
+                gather_planes(&g, &indices, $dims)
             }
             fn d_input(at: Meta) -> Result<Tensor> {
                 zeros(&at)
