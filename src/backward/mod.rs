@@ -108,7 +108,7 @@ impl BackwardRun {
             }
             // A node or a hook may have changed the grad mode.
             mode::set_grad_enabled(self.create_graph);
-            let _span = span(profile::Kind::Turn, &ready.node);
+            let _span = span(profile::EventKind::Turn, &ready.node);
             // If a needed input lies behind a node, its output hooks do not affect the gradient captured at
             // the node.
             let beyond = self.plan.as_ref().is_some_and(|p| p.passes(&ready.node));
@@ -149,7 +149,7 @@ impl BackwardRun {
             Kind::Leaf(leaf)
                 if self.accumulate && self.plan.as_ref().is_none_or(|p| p.wants(&ready.node)) =>
             {
-                let _span = span(profile::Kind::Derivative, &ready.node);
+                let _span = span(profile::EventKind::Derivative, &ready.node);
                 accumulate::accumulate(ready, leaf, self.create_graph)
             }
             _ => Ok(()),
@@ -264,12 +264,12 @@ fn run_node(
 
 /// A profiler span around the run of a node, if a profiler is active.
 #[inline]
-fn span(kind: profile::Kind, node: &Node) -> Option<Box<profile::Span>> {
+fn span(kind: profile::EventKind, node: &Node) -> Option<Box<profile::Span>> {
     if profile::on() { open_span(kind, node) } else { None }
 }
 
 #[cold]
-fn open_span(kind: profile::Kind, node: &Node) -> Option<Box<profile::Span>> {
+fn open_span(kind: profile::EventKind, node: &Node) -> Option<Box<profile::Span>> {
     let mut span = profile::open(kind, node.full_name().into())?;
     span.facts.sequence = Some(node.sequence);
     Some(Box::new(span))
@@ -304,7 +304,7 @@ fn derive(
     retain_graph: bool,
     create_graph: bool,
 ) -> Result<Grads> {
-    let mut span = span(profile::Kind::Derivative, node);
+    let mut span = span(profile::EventKind::Derivative, node);
     if let Some(span) = &mut span {
         note_sizes(span, node, grads, wanted);
     }

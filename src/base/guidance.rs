@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter, Write};
 
 /// A line in the user's program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Line {
+pub struct SourceLine {
     pub file: Box<str>,
     pub number: u32,
 }
@@ -24,7 +24,7 @@ pub struct Guidance {
 struct Note {
     label: &'static str,
     text: String,
-    line: Option<Line>,
+    line: Option<SourceLine>,
 }
 
 impl Guidance {
@@ -33,7 +33,12 @@ impl Guidance {
     }
 
     #[must_use]
-    pub fn note(mut self, label: &'static str, text: impl Into<String>, line: Option<Line>) -> Guidance {
+    pub fn note(
+        mut self,
+        label: &'static str,
+        text: impl Into<String>,
+        line: Option<SourceLine>,
+    ) -> Guidance {
         self.notes.push(Note { label, text: text.into(), line });
         self
     }
@@ -44,7 +49,7 @@ impl Guidance {
     }
 
     /// The whole text; `source` reads lines of the user's program.
-    pub fn render(&self, source: impl Fn(&Line) -> Option<String>) -> String {
+    pub fn render(&self, source: impl Fn(&SourceLine) -> Option<String>) -> String {
         let mut text = self.message.clone();
         for Note { label, text: note, line } in &self.notes {
             let _ = write!(text, "\n  {label}: {note}");
@@ -71,7 +76,7 @@ mod tests {
 
     #[test]
     fn sentences_first_then_notes() {
-        let line = Line { file: "train.py".into(), number: 12 };
+        let line = SourceLine { file: "train.py".into(), number: 12 };
         let guidance =
             Guidance::new("It failed.").note("operator", "Mul, made", Some(line)).advice("try again");
         let text = guidance.render(|line| (line.number == 12).then(|| "y = x * 2".into()));

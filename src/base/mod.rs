@@ -1,7 +1,6 @@
 //! Plain values that all modules use: dtypes, scalars, devices, shapes, layouts, errors. Nothing here makes
 //! tensors, runs kernels or knows the graph.
 
-mod alignments;
 mod conj_neg;
 mod default_dtype;
 mod device;
@@ -10,13 +9,10 @@ mod error;
 pub mod format;
 pub mod group;
 mod guidance;
+pub mod kernel_args;
 mod layout;
 mod once_box;
-pub mod pool;
 pub mod profile;
-pub mod recurrent;
-mod reduction;
-mod resample_weights;
 mod scalar;
 mod shape;
 pub mod signals;
@@ -25,25 +21,21 @@ pub mod try_alloc;
 pub mod views;
 pub mod warning;
 pub mod watch;
-mod windows;
 
-pub use alignments::Alignments;
 pub use conj_neg::ConjNeg;
 pub use default_dtype::{default_dtype, set_default_dtype};
 pub use device::{Device, GpuName};
 pub use dtype::{Category, DType};
 pub use error::{Error, Fault, Result};
 pub use format::{MemoryFormat, StridedLayout};
-pub use guidance::{Guidance, LINES_HINT, Line};
-pub use layout::{IndexBy, Layout, Put, Strided};
+pub use guidance::{Guidance, LINES_HINT, SourceLine};
+pub use kernel_args::{Alignments, LossReduction, Put, Reduction, ResampleWeights, Windows};
+pub use layout::{IndexBy, Layout, Strided};
 pub use once_box::OnceBox;
-pub use reduction::{Joined, Reduction};
-pub use resample_weights::ResampleWeights;
 pub use scalar::Scalar;
 pub use shape::{Dims, broadcast, contiguous_strides, dims_or_all, existing_dim, numel, wrap_dim};
 pub use sync::lock;
 pub use warning::{warn, warn_once};
-pub use windows::Windows;
 
 /// Formats a shape like PyTorch's messages: `[2, 3]`.
 pub fn show(dims: &[usize]) -> String {

@@ -10,7 +10,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// What a session records besides names and times.
 #[derive(Clone, Copy, Default)]
-pub struct Options {
+pub struct ProfileOptions {
     pub shapes: bool,
     pub memory: bool,
     pub stacks: bool,
@@ -28,7 +28,7 @@ static THREADS: AtomicU32 = AtomicU32::new(0);
 static LISTS: Mutex<Vec<Arc<Mutex<Vec<Event>>>>> = Mutex::new(Vec::new());
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum EventKind {
     /// A call of an operator.
     Operator,
     /// An operator that writes in place.
@@ -51,7 +51,7 @@ pub type Shapes = Vec<Vec<usize>>;
 /// A finished span. Times are nanoseconds since the process's first time stamp.
 #[derive(Debug)]
 pub struct Event {
-    pub kind: Kind,
+    pub kind: EventKind,
     pub name: Cow<'static, str>,
     pub thread: u32,
     pub start: u64,
@@ -60,12 +60,12 @@ pub struct Event {
     pub depth: u32,
     /// Allocated minus freed bytes, on the host and on the GPU.
     pub bytes: [i64; 2],
-    pub facts: Facts,
+    pub facts: EventFacts,
 }
 
 /// Data that are recorded on request.
 #[derive(Debug, Default)]
-pub struct Facts {
+pub struct EventFacts {
     /// The sequence number of the node that the span made or ran.
     pub sequence: Option<u64>,
     pub shapes: Option<Shapes>,
@@ -77,17 +77,17 @@ pub struct Facts {
 
 /// An open span; dropping it ends it.
 pub struct Span {
-    kind: Kind,
+    kind: EventKind,
     name: Cow<'static, str>,
     session: u32,
     thread: u32,
     start: u64,
     depth: u32,
     before: [i64; 2],
-    pub facts: Facts,
+    pub facts: EventFacts,
 }
 
-struct Local {
+struct ThreadEvents {
     session: u32,
     thread: u32,
     depth: u32,
@@ -96,7 +96,7 @@ struct Local {
 }
 
 thread_local! {
-    static LOCAL: RefCell<Option<Local>> = const { RefCell::new(None) };
+    static LOCAL: RefCell<Option<ThreadEvents>> = const { RefCell::new(None) };
 }
 
 #[inline]
@@ -131,7 +131,7 @@ pub fn clock_start() -> u64 {
 }
 
 /// Starts a session. Returns false if one is active.
-pub fn start(options: Options) -> bool {
+pub fn start(options: ProfileOptions) -> bool {
     let bit = |wanted: bool, flag: u8| if wanted { flag } else { 0 };
     let flags = ON | bit(options.shapes, SHAPES) | bit(options.memory, MEMORY) | bit(options.stacks, STACKS);
     let lists = lock(&LISTS);
@@ -165,14 +165,14 @@ fn note(events: &mut Vec<Event>, event: Event) {
 }
 
 /// Runs `f` on this thread's record. `None` while the thread ends.
-fn local<R>(f: impl FnOnce(&mut Local) -> R) -> Option<R> {
-    let enter = |cell: &RefCell<Option<Local>>| {
+fn local<R>(f: impl FnOnce(&mut ThreadEvents) -> R) -> Option<R> {
+    let enter = |cell: &RefCell<Option<ThreadEvents>>| {
         let mut cell = cell.try_borrow_mut().ok()?;
         let local = cell.get_or_insert_with(|| {
             let events = Arc::default();
             lock(&LISTS).push(Arc::clone(&events));
             let thread = THREADS.fetch_add(1, Ordering::Relaxed) + 1;
-            Local { session: 0, thread, depth: 0, bytes: [0; 2], events }
+            ThreadEvents { session: 0, thread, depth: 0, bytes: [0; 2], events }
         });
         let session = SESSION.load(Ordering::Relaxed);
         if local.session != session {
@@ -185,17 +185,17 @@ fn local<R>(f: impl FnOnce(&mut Local) -> R) -> Option<R> {
 
 /// Opens a span if a profiler is active.
 #[inline]
-pub fn span(kind: Kind, name: impl FnOnce() -> Cow<'static, str>) -> Option<Span> {
+pub fn span(kind: EventKind, name: impl FnOnce() -> Cow<'static, str>) -> Option<Span> {
     if on() { open(kind, name()) } else { None }
 }
 
 #[cold]
-pub fn open(kind: Kind, name: Cow<'static, str>) -> Option<Span> {
+pub fn open(kind: EventKind, name: Cow<'static, str>) -> Option<Span> {
     local(|local| {
         let depth = local.depth;
         local.depth += 1;
         let (session, thread, before) = (local.session, local.thread, local.bytes);
-        Span { kind, name, session, thread, start: now(), depth, before, facts: Facts::default() }
+        Span { kind, name, session, thread, start: now(), depth, before, facts: EventFacts::default() }
     })
 }
 
@@ -244,9 +244,9 @@ fn count(bytes: usize, taken: bool, gpu: bool) {
         local.bytes[usize::from(gpu)] += bytes;
         if local.depth == 0 {
             let at = now();
-            let (kind, name) = (Kind::Memory, Cow::Borrowed("[memory]"));
+            let (kind, name) = (EventKind::Memory, Cow::Borrowed("[memory]"));
             let bytes = if gpu { [0, bytes] } else { [bytes, 0] };
-            let (thread, facts) = (local.thread, Facts::default());
+            let (thread, facts) = (local.thread, EventFacts::default());
             let event = Event { kind, name, thread, start: at, end: at, depth: 0, bytes, facts };
             note(&mut lock(&local.events), event);
         }
@@ -257,10 +257,12 @@ impl Event {
     /// The name in PyTorch's tables.
     pub fn full_name(&self) -> String {
         match self.kind {
-            Kind::Operator => format!("aten::{}", self.name),
-            Kind::Inplace => format!("aten::{}_", self.name),
-            Kind::Turn => format!("autograd::engine::evaluate_function: {}", self.name),
-            Kind::Function | Kind::Derivative | Kind::Mark | Kind::Memory => self.name.to_string(),
+            EventKind::Operator => format!("aten::{}", self.name),
+            EventKind::Inplace => format!("aten::{}_", self.name),
+            EventKind::Turn => format!("autograd::engine::evaluate_function: {}", self.name),
+            EventKind::Function | EventKind::Derivative | EventKind::Mark | EventKind::Memory => {
+                self.name.to_string()
+            }
         }
     }
 }
@@ -271,17 +273,17 @@ mod tests {
 
     #[test]
     fn spans_nest_and_count_bytes() {
-        assert!(span(Kind::Mark, || unreachable!()).is_none());
-        assert!(start(Options { memory: true, ..Options::default() }));
-        assert!(!start(Options::default()));
-        let outer = span(Kind::Mark, || "outer".into());
+        assert!(span(EventKind::Mark, || unreachable!()).is_none());
+        assert!(start(ProfileOptions { memory: true, ..ProfileOptions::default() }));
+        assert!(!start(ProfileOptions::default()));
+        let outer = span(EventKind::Mark, || "outer".into());
         memory(100, true, false);
-        let inner = span(Kind::Inplace, || "add".into());
+        let inner = span(EventKind::Inplace, || "add".into());
         memory(40, false, false);
         drop(inner);
         drop(outer);
         memory(7, true, true);
-        let left_open = span(Kind::Mark, || "late".into());
+        let left_open = span(EventKind::Mark, || "late".into());
         let mut events = stop().unwrap_or_default();
         drop(left_open);
         // Other tests run at the same time, on other threads.

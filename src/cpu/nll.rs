@@ -2,7 +2,7 @@
 
 use super::float::{Float, by_float};
 use super::par::{self, Shared};
-use crate::base::{Joined, Result, Strided};
+use crate::base::{LossReduction as Joined, Result, Strided};
 
 /// The targets, the weights of the classes, and the target that is ignored.
 #[derive(Clone, Copy)]
@@ -68,7 +68,7 @@ impl Nll<'_> {
             let mut sums = [[0.0; 2]; 4];
             // SAFETY: the indices are inside the input; the results belong to this block alone.
             unsafe {
-                if joined == Joined::No {
+                if joined == Joined::None {
                     let first = block * BLOCK;
                     (first..self.targets().min(first + BLOCK))
                         .for_each(|i| *to.get().add(i) = T::from_f64(0.0));
@@ -76,7 +76,7 @@ impl Nll<'_> {
                 self.each::<T>(block, |i, place, share| {
                     let loss = -(*x.get().add(place)).to_f64() * share;
                     match joined {
-                        Joined::No => *to.get().add(i) = T::from_f64(loss),
+                        Joined::None => *to.get().add(i) = T::from_f64(loss),
                         _ => {
                             let [sum, all] = &mut sums[i % 4];
                             *sum += loss;
@@ -88,7 +88,7 @@ impl Nll<'_> {
             Some([0, 1].map(|j| (sums[0][j] + sums[1][j]) + (sums[2][j] + sums[3][j])))
         };
         let Some([sum, all]) = self.blocks(part)? else { return Ok(false) };
-        if joined != Joined::No {
+        if joined != Joined::None {
             // SAFETY: the only element of the result.
             unsafe { *to.get() = T::from_f64(if joined == Joined::Mean { sum / all } else { sum }) };
         }
@@ -110,7 +110,7 @@ impl Nll<'_> {
             // SAFETY: as above; no two targets pick the same element.
             unsafe {
                 self.each::<T>(block, |i, place, share| {
-                    let g = (*g.get().add(if joined == Joined::No { i } else { 0 })).to_f64();
+                    let g = (*g.get().add(if joined == Joined::None { i } else { 0 })).to_f64();
                     *to.get().add(place) = T::from_f64(-g * share / all);
                 })?;
             }

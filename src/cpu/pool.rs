@@ -3,8 +3,8 @@
 use super::element::{Element, by_dtype, scratch};
 use super::par::{self, GRAIN};
 use super::simd::simd_fn;
+use crate::base::kernel_args::pool::{PoolDivisor as Count, PoolLine as Line, PoolWindows as Pool};
 use crate::base::lock;
-use crate::base::pool::{Count, Line, Pool};
 use crate::base::{DType, Error, Fault, Result, Strided};
 use std::ops::{AddAssign, Div};
 

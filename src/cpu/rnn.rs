@@ -6,7 +6,7 @@ use super::float::{Float, by_float};
 use super::matmul::panels::{Panels, ROWS};
 use super::par;
 use super::simd::simd_fn;
-use crate::base::recurrent::{Cell, Layer};
+use crate::base::kernel_args::recurrent::{Cell, RecurrentArgs as Layer};
 use crate::base::{Result, Strided};
 
 /// The largest number of examples in a task.

@@ -2,7 +2,7 @@
 
 use super::element::{Element, by_dtype};
 use super::par::{self, GRAIN};
-use crate::base::pool::{Count, Line, Pool};
+use crate::base::kernel_args::pool::{PoolDivisor as Count, PoolLine as Line, PoolWindows as Pool};
 use crate::base::{Strided, Windows};
 
 /// Calls `run` with the offset of an element in a plane, the matching offset in the columns, and the number of elements

@@ -113,6 +113,7 @@ mod basics;
 mod creation;
 mod functions;
 mod indexing;
+mod kernels;
 mod products;
 mod reductions;
 mod robust;

@@ -13,7 +13,7 @@ ROW = """```rust
 #[operator(function, sample = "random")]
 pub fn dropout(input: &Tensor, p: f64, train: bool) -> Result<Tensor> {
     …
-    dropped(input, p, train, %s)
+    apply_dropout(input, p, train, %s)
 }
 ```
 """

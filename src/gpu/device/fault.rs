@@ -2,7 +2,7 @@
 //! which becomes an error when the host next waits.
 
 use crate::base::lock;
-use crate::base::{Error, Guidance, LINES_HINT, Line};
+use crate::base::{Error, Guidance, LINES_HINT, SourceLine};
 use std::collections::HashMap;
 use std::sync::Mutex;
 
@@ -14,7 +14,7 @@ pub(in crate::gpu) const RECORD: u64 = 32;
 pub struct Origin {
     pub op: &'static str,
     /// The user's source line, if lines are recorded.
-    pub line: Option<Line>,
+    pub line: Option<SourceLine>,
     pub wrong: Wrong,
 }
 

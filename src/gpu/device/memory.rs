@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 /// A piece of GPU memory. Clones share it; the last one returns it to the pool.
 #[derive(Clone)]
-pub struct Buffer(Arc<Block>);
+pub struct Buffer(Arc<MemoryBlock>);
 
-struct Block {
+struct MemoryBlock {
     raw: Option<wgpu::Buffer>,
     bytes: usize,
 }
@@ -32,7 +32,7 @@ pub struct Memory {
 }
 
 #[derive(Default)]
-pub(in crate::gpu) struct Pool {
+pub(in crate::gpu) struct MemoryPool {
     /// Idle buffers by size; no list is empty.
     free: BTreeMap<u64, Vec<wgpu::Buffer>>,
     memory: Memory,
@@ -95,7 +95,7 @@ impl std::fmt::Debug for Buffer {
     }
 }
 
-impl Drop for Block {
+impl Drop for MemoryBlock {
     fn drop(&mut self) {
         let Some(raw) = self.raw.take() else { return };
         if forked() {
@@ -107,7 +107,7 @@ impl Drop for Block {
     }
 }
 
-impl Pool {
+impl MemoryPool {
     /// Takes the idle buffer that fits best.
     fn take(&mut self, class: u64, bytes: usize) -> Option<wgpu::Buffer> {
         let size = *self.free.range(class..=class.max(2 * counted(bytes))).next()?.0;
@@ -199,7 +199,7 @@ pub fn alloc(bytes: usize) -> Result<Buffer> {
         ));
     }
     let class = class(bytes).min(most & !15);
-    let wrap = |raw| Ok(Buffer(Arc::new(Block { raw: Some(raw), bytes })));
+    let wrap = |raw| Ok(Buffer(Arc::new(MemoryBlock { raw: Some(raw), bytes })));
     {
         let mut pool = gpu.pool();
         pool.memory.requests += 1;

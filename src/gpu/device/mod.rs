@@ -9,11 +9,11 @@ pub mod view;
 
 use crate::base::lock;
 use crate::base::{DType, Error, Fault, Result};
-use crate::gpu::device::memory::Pool;
+use crate::gpu::device::memory::MemoryPool;
 use crate::gpu::device::pipeline::Kernels;
 use crate::gpu::device::stream::Stream;
 use crate::gpu::shader::code::IMMEDIATE_WORDS;
-use crate::gpu::shader::spirv::Kept;
+use crate::gpu::shader::spirv::FloatPromises;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use wgpu::{Backends, DeviceType, Features};
@@ -44,10 +44,10 @@ pub(in crate::gpu) struct Gpu {
     /// True if shaders check bounds: only for tests, since our kernels check their own indices.
     pub checked: bool,
     /// The float behaviour that the driver can preserve.
-    pub kept: Kept,
+    pub kept: FloatPromises,
     trouble: Arc<Trouble>,
     stream: Mutex<Stream>,
-    pool: Mutex<Pool>,
+    pool: Mutex<MemoryPool>,
     pub kernels: Kernels,
 }
 
@@ -158,7 +158,7 @@ impl Gpu {
         lock(&self.stream)
     }
 
-    pub fn pool(&self) -> MutexGuard<'_, Pool> {
+    pub fn pool(&self) -> MutexGuard<'_, MemoryPool> {
         lock(&self.pool)
     }
 
@@ -214,8 +214,11 @@ fn open() -> std::result::Result<Gpu, String> {
             | Features::SHADER_F64
             | Features::SUBGROUP
             | Features::PASSTHROUGH_SHADERS);
-    let kept =
-        if features.contains(Features::PASSTHROUGH_SHADERS) { Kept::of(adapter) } else { Kept::default() };
+    let kept = if features.contains(Features::PASSTHROUGH_SHADERS) {
+        FloatPromises::of(adapter)
+    } else {
+        FloatPromises::default()
+    };
     let limits = adapter.limits();
     let (device, queue) = pollster::block_on(adapter.request_device(&wgpu::DeviceDescriptor {
         label: Some("gradiron"),
@@ -255,7 +258,7 @@ fn open() -> std::result::Result<Gpu, String> {
     };
     Ok(Gpu {
         stream: Mutex::new(Stream::new(&device)),
-        pool: Mutex::new(Pool::default()),
+        pool: Mutex::new(MemoryPool::default()),
         kernels: Kernels::default(),
         checked: std::env::var("GRADIRON_GPU_CHECKED").is_ok_and(|v| v == "1"),
         kept,

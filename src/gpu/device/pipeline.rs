@@ -55,6 +55,8 @@ pub(in crate::gpu) struct Kernel {
     pub layout: wgpu::BindGroupLayout,
     /// How many parameter words the shader reads.
     pub words: usize,
+    /// True if the kernel may record a fault; its last binding then is the record.
+    pub flags: bool,
 }
 
 #[derive(Default)]
@@ -64,7 +66,7 @@ pub(in crate::gpu) struct Kernels {
 
 impl Gpu {
     /// Returns the kernel of `kind`, compiled on first use.
-    pub fn kernel(&self, kind: &impl ShaderKind) -> Result<Arc<Kernel>> {
+    pub(super) fn kernel(&self, kind: &impl ShaderKind) -> Result<Arc<Kernel>> {
         let key = Key::new(kind);
         if let Some(kernel) = lock(&self.kernels.compiled).get(&key) {
             return Ok(Arc::clone(kernel));
@@ -151,7 +153,7 @@ impl Gpu {
             return Err(out_of_memory(shader.text.len(), "It was for the code of a kernel."));
         }
         match wrong {
-            None => Ok(Kernel { name, pipeline, layout, words: shader.words }),
+            None => Ok(Kernel { name, pipeline, layout, words: shader.words, flags: shader.flags }),
             Some(error) => Err(fails(&error)),
         }
     }

@@ -4,7 +4,7 @@
 use crate::base::{Error, Result};
 use crate::gpu::device::fault::{self, RECORD};
 use crate::gpu::device::memory::{Buffer, out_of_memory};
-use crate::gpu::device::pipeline::Kernel;
+use crate::gpu::device::pipeline::{Kernel, ShaderKind};
 use crate::gpu::device::{Gpu, gpu, opened};
 use crate::gpu::shader::code::{IMMEDIATE_WORDS, INLINE_WORDS};
 use smallvec::SmallVec;
@@ -53,16 +53,6 @@ pub(in crate::gpu) struct Stream {
     staging: Vec<wgpu::Buffer>,
 }
 
-/// One kernel with its operands.
-pub(in crate::gpu) struct Launch<'a> {
-    pub kernel: &'a Kernel,
-    pub buffers: &'a [&'a Buffer],
-    pub words: &'a [u32],
-    pub groups: [u32; 3],
-    /// True if the kernel may record a fault; its last binding then is the record.
-    pub flags: bool,
-}
-
 /// A pending copy of bytes to the host.
 pub(in crate::gpu) struct Fetch {
     staging: wgpu::Buffer,
@@ -72,6 +62,20 @@ pub(in crate::gpu) struct Fetch {
 
 /// A submission and its number.
 type Submitted = (u64, wgpu::SubmissionIndex);
+
+impl Gpu {
+    /// Records a launch of the kernel of `kind` over `buffers`, with the parameters `words`.
+    pub fn launch(
+        &self,
+        kind: &impl ShaderKind,
+        buffers: &[&Buffer],
+        words: &[u32],
+        groups: [u32; 3],
+    ) -> Result<()> {
+        let kernel = self.kernel(kind)?;
+        self.stream().launch(self, &kernel, buffers, words, groups)
+    }
+}
 
 impl Stream {
     pub fn new(device: &wgpu::Device) -> Stream {
@@ -112,30 +116,36 @@ impl Stream {
         self.pass.insert(pass)
     }
 
-    /// Records one dispatch.
-    pub fn launch(&mut self, gpu: &Gpu, launch: &Launch<'_>) -> Result<()> {
-        if launch.groups.contains(&0) {
+    fn launch(
+        &mut self,
+        gpu: &Gpu,
+        kernel: &Kernel,
+        buffers: &[&Buffer],
+        words: &[u32],
+        groups: [u32; 3],
+    ) -> Result<()> {
+        if groups.contains(&0) {
             return Ok(());
         }
-        if launch.words.len() != launch.kernel.words {
-            let (name, takes, given) = (launch.kernel.name, launch.kernel.words, launch.words.len());
+        if words.len() != kernel.words {
+            let (name, takes, given) = (kernel.name, kernel.words, words.len());
             return Err(Error::runtime(format!(
                 "GPU error: {name} takes {takes} parameter words, not {given}"
             )));
         }
-        let ringed = launch.words.len() > INLINE_WORDS;
-        if ringed && self.ring_words.len() + launch.words.len() > RING_WORDS {
+        let ringed = words.len() > INLINE_WORDS;
+        if ringed && self.ring_words.len() + words.len() > RING_WORDS {
             self.flush(gpu);
         }
         let (ring, flags) = (self.ring.clone(), self.flags.clone());
         let mut bound: SmallVec<[&wgpu::Buffer; 8]> = SmallVec::new();
-        for buffer in launch.buffers {
+        for buffer in buffers {
             bound.push(buffer.raw()?);
         }
         if ringed {
             bound.push(&ring);
         }
-        if launch.flags {
+        if kernel.flags {
             bound.push(&flags);
         }
         let entries: SmallVec<[wgpu::BindGroupEntry<'_>; 8]> = bound
@@ -148,22 +158,22 @@ impl Stream {
             .collect();
         let group = gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: None,
-            layout: &launch.kernel.layout,
+            layout: &kernel.layout,
             entries: &entries,
         });
         let mut immediates = [0u32; IMMEDIATE_WORDS];
         if ringed {
             immediates[0] = self.ring_words.len() as u32;
-            self.ring_words.extend_from_slice(launch.words);
+            self.ring_words.extend_from_slice(words);
         } else {
-            immediates[..launch.words.len()].copy_from_slice(launch.words);
+            immediates[..words.len()].copy_from_slice(words);
         }
-        self.flags_due |= launch.flags;
+        self.flags_due |= kernel.flags;
         let pass = self.pass(gpu);
-        pass.set_pipeline(&launch.kernel.pipeline);
+        pass.set_pipeline(&kernel.pipeline);
         pass.set_bind_group(0, &group, &[]);
         pass.set_immediates(0, bytemuck::cast_slice(&immediates));
-        let [x, y, z] = launch.groups;
+        let [x, y, z] = groups;
         pass.dispatch_workgroups(x, y, z);
         DISPATCHES.fetch_add(1, Ordering::Relaxed);
         self.recorded += 1;

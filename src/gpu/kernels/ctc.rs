@@ -7,7 +7,6 @@ use crate::gpu::device::gpu;
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::memory::alloc;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::kernels::resample::uploaded;
 use crate::gpu::launch::index_space::{Words, check, groups};
@@ -57,12 +56,9 @@ pub fn ctc_backward(of: &Alignments, out: View<'_>, ins: [View<'_>; 4], targets:
     let mut words = tables.words(of);
     words.push(u32::from(of.zero_infinity));
     words.extend(views.iter().map(|view| view.offset as u32));
-    let kernel = gpu.kernel(&Gradient { stored })?;
     let mut buffers: Vec<&Buffer> = views.iter().map(|view| view.buffer).collect();
     buffers.extend(tables.buffers());
-    let groups = groups(out.numel(), GROUP);
-    gpu.stream()
-        .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+    gpu.launch(&CtcGradient { stored }, &buffers, &words, groups(out.numel(), GROUP))
 }
 
 /// The labels, the lengths of inputs and labels, and the offset of each entry's labels.
@@ -154,26 +150,23 @@ fn walk(
     }
     buffers.extend(tables.buffers());
     let forwards = loss.is_some();
-    let kernel = gpu.kernel(&Walk { stored, forwards })?;
-    let groups = groups(of.samples, 1);
-    gpu.stream()
-        .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+    gpu.launch(&CtcWalk { stored, forwards }, &buffers, &words, groups(of.samples, 1))
 }
 
 /// Fills the table of one direction, a workgroup a sequence.
 #[derive(Hash)]
-struct Walk {
+struct CtcWalk {
     stored: Stored,
     forwards: bool,
 }
 
-impl ShaderKind for Walk {
+impl ShaderKind for CtcWalk {
     fn name(&self) -> &'static str {
         "ctc_loss"
     }
 
     fn shader(&self) -> Shader {
-        let Walk { stored, forwards } = *self;
+        let CtcWalk { stored, forwards } = *self;
         let mut code = Code::new(stored.value());
         code.operand("a", stored, true, false);
         code.operand("p", stored, false, false);
@@ -273,11 +266,11 @@ impl ShaderKind for Walk {
 
 /// The gradient with respect to the log-probabilities.
 #[derive(Hash)]
-struct Gradient {
+struct CtcGradient {
     stored: Stored,
 }
 
-impl ShaderKind for Gradient {
+impl ShaderKind for CtcGradient {
     fn name(&self) -> &'static str {
         "ctc_loss_backward"
     }
@@ -323,16 +316,14 @@ impl ShaderKind for Gradient {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
-
-    #[test]
-    fn kernels_are_valid() {
-        for stored in [Stored::F32, Stored::F64] {
-            validate(&Walk { stored, forwards: true }.shader());
-            validate(&Walk { stored, forwards: false }.shader());
-            validate(&Gradient { stored }.shader());
-        }
+crate::gpu::shader::samples::shader_samples!(CtcWalk, |check| {
+    for stored in [Stored::F32, Stored::F64] {
+        check(&CtcWalk { stored, forwards: true });
+        check(&CtcWalk { stored, forwards: false });
     }
-}
+});
+
+#[cfg(test)]
+crate::gpu::shader::samples::shader_samples!(CtcGradient, |check| {
+    [Stored::F32, Stored::F64].iter().for_each(|&stored| check(&CtcGradient { stored }));
+});

@@ -4,7 +4,6 @@
 use crate::base::{DType, Fault, Result};
 use crate::gpu::device::gpu;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::launch::index_space::{Words, check, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
@@ -41,11 +40,8 @@ pub fn add_rows(out: View<'_>, src: View<'_>, index: View<'_>, skipped: Option<u
     let mut words = Words::new();
     words.extend([rows, width, pieces, index.numel(), skipped.unwrap_or(rows)].map(|n| n as u32));
     words.extend([&out, &src, &index].map(|view| view.offset as u32));
-    let kernel = gpu.kernel(&AddRows { stored, named })?;
     let buffers = [out.buffer, src.buffer, index.buffer];
-    let groups = groups(rows * pieces, 1);
-    gpu.stream()
-        .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+    gpu.launch(&AddRows { stored, named }, &buffers, &words, groups(rows * pieces, 1))
 }
 
 /// Sums rows of one table into those of another, a workgroup a row.
@@ -95,16 +91,10 @@ impl ShaderKind for AddRows {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
-
-    #[test]
-    fn kernels_are_valid() {
-        for stored in [Stored::F32, Stored::F16, Stored::BF16, Stored::F64] {
-            for named in [Stored::Bits64, Stored::I32] {
-                validate(&AddRows { stored, named }.shader());
-            }
+crate::gpu::shader::samples::shader_samples!(AddRows, |check| {
+    for stored in [Stored::F32, Stored::F16, Stored::BF16, Stored::F64] {
+        for named in [Stored::Bits64, Stored::I32] {
+            check(&AddRows { stored, named });
         }
     }
-}
+});

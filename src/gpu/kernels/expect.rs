@@ -4,7 +4,6 @@ use crate::base::Result;
 use crate::gpu::device::fault::{self, Origin};
 use crate::gpu::device::gpu;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::launch::index_space::{Space, Words, check, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
@@ -25,15 +24,7 @@ pub fn expect(origin: Origin, values: View<'_>, holds: &'static str) -> Result<(
     words.extend([n as u32, fault::ticket(origin), values.offset as u32]);
     space.push_dims(&mut words);
     space.push_strides(0, &mut words);
-    let kernel = gpu.kernel(&Expect { stored, rank, holds })?;
-    let launch = Launch {
-        kernel: &kernel,
-        buffers: &[values.buffer],
-        words: &words,
-        groups: groups(n, GROUP),
-        flags: true,
-    };
-    gpu.stream().launch(gpu, &launch)
+    gpu.launch(&Expect { stored, rank, holds }, &[values.buffer], &words, groups(n, GROUP))
 }
 
 /// Records a fault where the condition `holds` is false.
@@ -70,16 +61,10 @@ impl ShaderKind for Expect {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
-
-    #[test]
-    fn kernels_are_valid() {
-        for stored in [Stored::F16, Stored::F32, Stored::F64] {
-            for rank in [1, 4] {
-                validate(&Expect { stored, rank, holds: "x >= T(0) && x <= T(1)" }.shader());
-            }
+crate::gpu::shader::samples::shader_samples!(Expect, |check| {
+    for stored in [Stored::F16, Stored::F32, Stored::F64] {
+        for rank in [1, 4] {
+            check(&Expect { stored, rank, holds: "x >= T(0) && x <= T(1)" });
         }
     }
-}
+});

@@ -6,7 +6,6 @@ use crate::base::{DType, Error, Fault, Result, Scalar};
 use crate::gpu::device::gpu;
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::kernels::pointwise::Expr;
 use crate::gpu::kernels::pointwise::code::{number, push_number};
@@ -72,12 +71,9 @@ pub fn run_group(group: &Group<Expr>, operands: &[View<'_>], numbers: &[Scalar])
         }
     }
     numbers.iter().for_each(|&x| push_number(plan.compute, x, &mut words));
-    let kernel = gpu.kernel(&plan)?;
     let buffers: SmallVec<[&Buffer; 8]> = operands.iter().map(|view| view.buffer).collect();
     let items = if quads { first.numel().div_ceil(4) } else { first.numel() };
-    let groups = groups(items, GROUP);
-    gpu.stream()
-        .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+    gpu.launch(&plan, &buffers, &words, groups(items, GROUP))
 }
 
 /// The type that all instructions of the group compute in: a shader has one.
@@ -237,56 +233,52 @@ impl ShaderKind for Plan<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
+crate::gpu::shader::samples::shader_samples!(Plan<'_>, |check| {
     use crate::base::group::{Instruction, Number};
-    use crate::gpu::shader::code::validate;
     use smallvec::smallvec;
-
-    #[test]
-    fn kernels_are_valid() {
-        let expr = |key, inputs, wgsl, predicate| Expr { key, inputs, wgsl, predicate };
-        let exprs = [
-            expr("mul", &["input", "other"], "input * other", false),
-            expr("div", &["input", "other"], "input / other", false),
-            expr("gt", &["input", "other"], "gt(input, other)", true),
-            expr("choose", &["yes", "no", "condition"], "select(no, yes, truth(condition))", false),
-        ];
-        for (dtype, rounds) in [
-            (DType::F32, None),
-            (DType::F16, Some(DType::F16)),
-            (DType::BF16, Some(DType::BF16)),
-            (DType::F64, None),
-            (DType::I64, None),
-            (DType::I16, Some(DType::I16)),
-        ] {
-            let stored = Stored::of(dtype);
-            let compute =
-                if dtype.is_half() { DType::F32 } else { if rounds.is_some() { DType::I64 } else { dtype } };
-            let instructions = exprs.iter().enumerate().map(|(at, &expr)| Instruction {
-                expr,
-                compute,
-                rounds: rounds.filter(|_| !expr.predicate),
-                to: if at == 0 { 0 } else { 2 },
-                args: [Argument::Register(0), Argument::Number(0), Argument::Register(1)]
-                    [..expr.inputs.len()]
-                    .into(),
-            });
-            let group = Group {
-                instructions: instructions.collect(),
-                operands: 2,
-                registers: 3,
-                results: vec![(0, 0), (1, 2)],
-                numbers: vec![Number { value: 0, compute, rounds: None }],
-            };
-            let value = compute_value(compute);
-            for (rank, quads, expanded) in [(1, true, false), (1, false, true), (4, false, false)] {
-                let operand = |written, expanded| Operand { stored, written, shared: true, expanded };
-                let operands = smallvec![operand(true, false), operand(!expanded, expanded)];
-                let results = if expanded { vec![(0, 0)] } else { group.results.clone() };
-                let group = Group { results, ..group.clone() };
-                validate(&Plan { group: &group, compute: value, rank, quads, operands }.shader());
-            }
+    let expr = |key, inputs, wgsl, predicate| Expr { key, inputs, wgsl, predicate };
+    let exprs = [
+        expr("mul", &["input", "other"], "input * other", false),
+        expr("div", &["input", "other"], "input / other", false),
+        expr("gt", &["input", "other"], "gt(input, other)", true),
+        expr("choose", &["yes", "no", "condition"], "select(no, yes, truth(condition))", false),
+    ];
+    for (dtype, rounds) in [
+        (DType::F32, None),
+        (DType::F16, Some(DType::F16)),
+        (DType::BF16, Some(DType::BF16)),
+        (DType::F64, None),
+        (DType::I64, None),
+        (DType::I16, Some(DType::I16)),
+    ] {
+        let stored = Stored::of(dtype);
+        let compute = match dtype {
+            DType::F16 | DType::BF16 => DType::F32,
+            DType::I16 => DType::I64,
+            other => other,
+        };
+        let instructions = exprs.iter().enumerate().map(|(at, &expr)| Instruction {
+            expr,
+            compute,
+            rounds: rounds.filter(|_| !expr.predicate),
+            to: if at == 0 { 0 } else { 2 },
+            args: [Argument::Register(0), Argument::Number(0), Argument::Register(1)][..expr.inputs.len()]
+                .into(),
+        });
+        let group = Group {
+            instructions: instructions.collect(),
+            operands: 2,
+            registers: 3,
+            results: vec![(0, 0), (1, 2)],
+            numbers: vec![Number { value: 0, compute, rounds: None }],
+        };
+        let value = compute_value(compute);
+        for (rank, quads, expanded) in [(1, true, false), (1, false, true), (4, false, false)] {
+            let operand = |written, expanded| Operand { stored, written, shared: true, expanded };
+            let operands = smallvec![operand(true, false), operand(!expanded, expanded)];
+            let results = if expanded { vec![(0, 0)] } else { group.results.clone() };
+            let group = Group { results, ..group.clone() };
+            check(&Plan { group: &group, compute: value, rank, quads, operands });
         }
     }
-}
+});

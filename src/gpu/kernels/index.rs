@@ -6,7 +6,6 @@ use crate::base::{DType, Error, Put, Result};
 use crate::gpu::device::fault::{self, Origin};
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::device::{Gpu, gpu};
 use crate::gpu::kernels::segments;
@@ -41,7 +40,7 @@ pub fn index_get(
             src.dtype.name()
         )));
     }
-    let kind = Kind { stored: Stored::bits(out.dtype), ..Kind::of(by, negative) };
+    let kind = IndexKind { stored: Stored::bits(out.dtype), ..IndexKind::of(by, negative) };
     run(gpu()?, origin, kind, out, src, by)
 }
 
@@ -72,7 +71,7 @@ pub fn index_put(
         return if dst.numel() == 0 { Ok(()) } else { segments::put(origin, dst, src, by, mode, negative) };
     }
     let stored = if mode == Put::Assign || wide { Stored::bits(dst.dtype) } else { Stored::of(dst.dtype) };
-    run(gpu, origin, Kind { put: Some(mode), stored, ..Kind::of(by, negative) }, dst, src, by)
+    run(gpu, origin, IndexKind { put: Some(mode), stored, ..IndexKind::of(by, negative) }, dst, src, by)
 }
 
 /// Checks that the regular part plus the largest index stays inside the buffer. Only the caller knows what
@@ -93,12 +92,41 @@ fn check_reach(indexed: &View<'_>, by: &[IndexBy<'_>]) -> Result<()> {
     Ok(())
 }
 
+/// The parameters of a kernel that begins with [`Code::indexed`]. `space` walks `views`, then the indices.
+pub(in crate::gpu) fn indexed_words(
+    origin: Origin,
+    n: usize,
+    space: &Space,
+    views: &[View<'_>],
+    by: &[IndexBy<'_>],
+) -> Words {
+    let mut words = Words::from_slice(&[n as u32, fault::ticket(origin)]);
+    space.push_dims(&mut words);
+    for (k, view) in views.iter().chain(by.iter().map(|by| &by.index)).enumerate() {
+        words.push(view.offset as u32);
+        space.push_strides(k, &mut words);
+        if let Some(by) = k.checked_sub(views.len()).map(|k| by[k]) {
+            words.extend([by.size as u32, by.stride as u32, by.dim as u32]);
+        }
+    }
+    words
+}
+
+/// The storage formats of indices. Those of 64 bits are read as two words, so that no 64-bit integers are needed.
+pub(in crate::gpu) fn index_formats(by: &[IndexBy<'_>]) -> SmallVec<[Stored; 4]> {
+    let format = |by: &IndexBy<'_>| match by.index.dtype {
+        DType::I64 => Stored::Bits64,
+        other => Stored::of(other),
+    };
+    by.iter().map(format).collect()
+}
+
 /// Launches the kernel. `regular` is the indexed view; `other` is the view that has the shape of the
 /// indices.
 fn run(
     gpu: &Gpu,
     origin: Origin,
-    mut kind: Kind,
+    mut kind: IndexKind,
     out: View<'_>,
     src: View<'_>,
     by: &[IndexBy<'_>],
@@ -120,31 +148,18 @@ fn run(
     kind.rank = space.rank();
     kind.shared = out.buffer.same(src.buffer);
 
-    let mut words = Words::new();
-    let mut buffers: SmallVec<[&Buffer; 8]> = SmallVec::new();
-    words.extend([n as u32, fault::ticket(origin)]);
-    space.push_dims(&mut words);
-    for (k, view) in [out, src].iter().enumerate() {
-        buffers.push(view.buffer);
-        words.push(view.offset as u32);
-        space.push_strides(k, &mut words);
-    }
+    let words = indexed_words(origin, n, &space, &[out, src], by);
+    let mut buffers: SmallVec<[&Buffer; 8]> = [out.buffer, src.buffer].into_iter().collect();
     for (k, by) in by.iter().enumerate() {
         buffers.push(by.index.buffer);
-        words.push(by.index.offset as u32);
-        space.push_strides(2 + k, &mut words);
-        words.extend([by.size as u32, by.stride as u32, by.dim as u32]);
         kind.shared_index |= u32::from(by.index.buffer.same(out.buffer)) << k;
     }
-    let kernel = gpu.kernel(&kind)?;
-    let launch =
-        Launch { kernel: &kernel, buffers: &buffers, words: &words, groups: groups(n, GROUP), flags: true };
-    gpu.stream().launch(gpu, &launch)
+    gpu.launch(&kind, &buffers, &words, groups(n, GROUP))
 }
 
 /// Distinguishes one indexing kernel from another.
 #[derive(Clone, Hash)]
-struct Kind {
+struct IndexKind {
     put: Option<Put>,
     stored: Stored,
     negative: bool,
@@ -154,21 +169,16 @@ struct Kind {
     indices: SmallVec<[Stored; 4]>,
 }
 
-impl Kind {
-    fn of(by: &[IndexBy<'_>], negative: bool) -> Kind {
-        // 64-bit indices are read as two words, so that no 64-bit integers are needed.
-        let stored = |by: &IndexBy<'_>| match by.index.dtype {
-            DType::I64 => Stored::Bits64,
-            other => Stored::of(other),
-        };
-        Kind {
+impl IndexKind {
+    fn of(by: &[IndexBy<'_>], negative: bool) -> IndexKind {
+        IndexKind {
             put: None,
             stored: Stored::I32,
             negative,
             rank: 1,
             shared: false,
             shared_index: 0,
-            indices: by.iter().map(stored).collect(),
+            indices: index_formats(by),
         }
     }
 
@@ -208,7 +218,7 @@ impl Kind {
     }
 }
 
-impl ShaderKind for Kind {
+impl ShaderKind for IndexKind {
     fn name(&self) -> &'static str {
         "index"
     }
@@ -237,33 +247,24 @@ impl ShaderKind for Kind {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
-
-    #[test]
-    fn kernels_are_valid() {
-        for stored in [Stored::Bool, Stored::U8, Stored::I16, Stored::I32, Stored::Bits64] {
-            for put in
-                [None, Some(Put::Assign), Some(Put::Add), Some(Put::Mul), Some(Put::Max), Some(Put::Min)]
-            {
-                if stored == Stored::Bits64 && !matches!(put, None | Some(Put::Assign | Put::Add)) {
-                    continue;
-                }
-                for (rank, indices) in [(1, &[Stored::Bits64][..]), (3, &[Stored::I32, Stored::U8]), (6, &[])]
-                {
-                    let kind = Kind {
-                        put,
-                        stored,
-                        negative: rank == 1,
-                        rank,
-                        shared: rank == 3,
-                        shared_index: 1,
-                        indices: indices.into(),
-                    };
-                    validate(&kind.shader());
-                }
+crate::gpu::shader::samples::shader_samples!(IndexKind, |check| {
+    for stored in [Stored::Bool, Stored::U8, Stored::I16, Stored::I32, Stored::Bits64] {
+        for put in [None, Some(Put::Assign), Some(Put::Add), Some(Put::Mul), Some(Put::Max), Some(Put::Min)] {
+            if stored == Stored::Bits64 && !matches!(put, None | Some(Put::Assign | Put::Add)) {
+                continue;
+            }
+            for (rank, indices) in [(1, &[Stored::Bits64][..]), (3, &[Stored::I32, Stored::U8]), (6, &[])] {
+                let kind = IndexKind {
+                    put,
+                    stored,
+                    negative: rank == 1,
+                    rank,
+                    shared: rank == 3,
+                    shared_index: 1,
+                    indices: indices.into(),
+                };
+                check(&kind);
             }
         }
     }
-}
+});

@@ -1,12 +1,11 @@
 //! The negative log likelihood loss and its gradient, each in one kernel that one workgroup sums; only for
 //! small batches.
 
-use crate::base::{DType, Fault, Joined, Line, Result};
+use crate::base::{DType, Fault, LossReduction, Result, SourceLine};
 use crate::gpu::device::fault::{self, Origin, Wrong};
 use crate::gpu::device::gpu;
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::launch::index_space::{Words, check, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
@@ -27,16 +26,26 @@ pub struct Nll<'a> {
 }
 
 /// The losses, or their sum or mean. A target that is not a class is a fault.
-pub fn nll(line: Option<Line>, out: View<'_>, x: View<'_>, classes: Nll<'_>, joined: Joined) -> Result<()> {
+pub fn nll(
+    line: Option<SourceLine>,
+    out: View<'_>,
+    x: View<'_>,
+    classes: Nll<'_>,
+    joined: LossReduction,
+) -> Result<()> {
     let origin = Origin { op: "nll_loss", line, wrong: Wrong::Index };
-    let part = if joined == Joined::No { Part::Each } else { Part::Loss { mean: joined == Joined::Mean } };
-    let n = if joined == Joined::No { classes.samples().div_ceil(GROUP) } else { 1 };
+    let part = if joined == LossReduction::None {
+        NllPart::Each
+    } else {
+        NllPart::Loss { mean: joined == LossReduction::Mean }
+    };
+    let n = if joined == LossReduction::None { classes.samples().div_ceil(GROUP) } else { 1 };
     classes.launch(part, Some(origin), &[out, x], n)
 }
 
 /// The total weight of the targets.
 pub fn nll_total(out: View<'_>, classes: Nll<'_>) -> Result<()> {
-    classes.launch(Part::Total, None, &[out], 1)
+    classes.launch(NllPart::Total, None, &[out], 1)
 }
 
 /// The gradient of the input, from that of each loss (`each`), or from that of their sum, divided by
@@ -49,18 +58,18 @@ pub fn nll_backward(
     each: bool,
 ) -> Result<()> {
     let n = (classes.samples() * classes.planes[1]).div_ceil(GROUP);
-    let part = Part::Slope { each, mean: total.is_some() };
+    let part = NllPart::Gradient { each, mean: total.is_some() };
     let views: SmallVec<[View<'_>; 3]> = [Some(out), Some(grad), total].into_iter().flatten().collect();
     classes.launch(part, None, &views, n)
 }
 
 /// The result of a kernel.
 #[derive(Clone, Copy, Hash, PartialEq, Eq)]
-enum Part {
+enum NllPart {
     Each,
     Loss { mean: bool },
     Total,
-    Slope { each: bool, mean: bool },
+    Gradient { each: bool, mean: bool },
 }
 
 impl Nll<'_> {
@@ -68,7 +77,7 @@ impl Nll<'_> {
         self.planes[0] * self.planes[2]
     }
 
-    fn launch(&self, part: Part, origin: Option<Origin>, views: &[View<'_>], count: usize) -> Result<()> {
+    fn launch(&self, part: NllPart, origin: Option<Origin>, views: &[View<'_>], count: usize) -> Result<()> {
         let gpu = gpu()?;
         let stored = Stored::of(views[0].dtype);
         let operands: SmallVec<[View<'_>; 5]> =
@@ -85,33 +94,30 @@ impl Nll<'_> {
             DType::I64 => Stored::Bits64,
             other => Stored::of(other),
         };
-        let kind = Kind { part, stored, target, weight: self.weight.is_some() };
+        let kind = NllKind { part, stored, target, weight: self.weight.is_some() };
         let [_, classes, run] = self.planes;
         let mut words = Words::from_slice(&[self.samples() as u32, classes as u32, run as u32]);
         words.extend([self.ignored as u32, (self.ignored >> 32) as u32]);
         words.push(origin.map_or(0, fault::ticket));
         words.extend(operands.iter().map(|view| view.offset as u32));
-        let flags = kind.looks();
-        let kernel = gpu.kernel(&kind)?;
         let buffers: SmallVec<[&Buffer; 5]> = operands.iter().map(|view| view.buffer).collect();
-        let groups = groups(count, 1);
-        gpu.stream().launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags })
+        gpu.launch(&kind, &buffers, &words, groups(count, 1))
     }
 }
 
 /// Distinguishes one kernel from another.
 #[derive(Clone, Copy, Hash)]
-struct Kind {
-    part: Part,
+struct NllKind {
+    part: NllPart,
     stored: Stored,
     target: Stored,
     weight: bool,
 }
 
-impl Kind {
+impl NllKind {
     /// Returns true if the kernel reports invalid targets.
     fn looks(&self) -> bool {
-        matches!(self.part, Part::Each | Part::Loss { .. })
+        matches!(self.part, NllPart::Each | NllPart::Loss { .. })
     }
 
     /// Returns the WGSL that defines the class of sample `s`, and whether it is not ignored.
@@ -153,30 +159,30 @@ impl Kind {
         )
     }
 
-    fn slope(&self, each: bool, mean: bool) -> String {
+    fn gradient(&self, each: bool, mean: bool) -> String {
         let g = if each { "g_get(g_at + s)" } else { "g_get(g_at)" };
         let g = if mean { format!("({g} / total_get(total_at))") } else { g.to_owned() };
         let (class, share) = (self.class(), self.share("c"));
         format!(
             "  if (i >= n * classes) {{ return; }}\n  let c = (i / run) % classes;\n  \
-             let s = (i / (run * classes)) * run + i % run;\n{class}  var slope = T(0);\n  \
+             let s = (i / (run * classes)) * run + i % run;\n{class}  var gradient = T(0);\n  \
              if (counted && class_.y == 0u && class_.x == c) {{\n    let share = {share};\n    \
-             if (share != T(0)) {{ slope = -({g} * share); }}\n  }}\n  o_set(o_at + i, slope);\n"
+             if (share != T(0)) {{ gradient = -({g} * share); }}\n  }}\n  o_set(o_at + i, gradient);\n"
         )
     }
 }
 
-impl ShaderKind for Kind {
+impl ShaderKind for NllKind {
     fn name(&self) -> &'static str {
         "nll_loss"
     }
 
     fn shader(&self) -> Shader {
         let names: &[&str] = match self.part {
-            Part::Each | Part::Loss { .. } => &["o", "x"],
-            Part::Total => &["o"],
-            Part::Slope { mean: true, .. } => &["o", "g", "total"],
-            Part::Slope { mean: false, .. } => &["o", "g"],
+            NllPart::Each | NllPart::Loss { .. } => &["o", "x"],
+            NllPart::Total => &["o"],
+            NllPart::Gradient { mean: true, .. } => &["o", "g", "total"],
+            NllPart::Gradient { mean: false, .. } => &["o", "g"],
         };
         let names: SmallVec<[&str; 4]> = names.iter().copied().chain(self.weight.then_some("w")).collect();
         let mut code = Code::new(self.stored.value());
@@ -190,7 +196,7 @@ impl ShaderKind for Kind {
         } else {
             code.push("fn widen(v: i32) -> vec2<u32> { return vec2<u32>(bitcast<u32>(v), bitcast<u32>(v >> 31u)); }\n");
         }
-        if matches!(self.part, Part::Loss { .. } | Part::Total) {
+        if matches!(self.part, NllPart::Loss { .. } | NllPart::Total) {
             code.group_join("all_sum", "T", "acc + next", true);
         }
         code.main_by_group();
@@ -204,17 +210,19 @@ impl ShaderKind for Kind {
         }
         code.push("  let i = row * 256u + me;\n");
         code.push(&match self.part {
-            Part::Each => format!(
+            NllPart::Each => format!(
                 "  if (i >= n) {{ return; }}\n  let s = i;\n{}  o_set(o_at + i, loss);\n",
                 self.sample()
             ),
-            Part::Loss { mean } => format!(
+            NllPart::Loss { mean } => format!(
                 "{}  if (me == 0u) {{ o_set(o_at, {}); }}\n",
                 self.over_samples(true),
                 if mean { "all_loss / total" } else { "all_loss" }
             ),
-            Part::Total => format!("{}  if (me == 0u) {{ o_set(o_at, total); }}\n", self.over_samples(false)),
-            Part::Slope { each, mean } => self.slope(each, mean),
+            NllPart::Total => {
+                format!("{}  if (me == 0u) {{ o_set(o_at, total); }}\n", self.over_samples(false))
+            }
+            NllPart::Gradient { each, mean } => self.gradient(each, mean),
         });
         code.push("}\n");
         code.finish()
@@ -222,29 +230,23 @@ impl ShaderKind for Kind {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
-
-    #[test]
-    fn kernels_are_valid() {
-        let parts = [
-            Part::Each,
-            Part::Loss { mean: false },
-            Part::Loss { mean: true },
-            Part::Total,
-            Part::Slope { each: true, mean: false },
-            Part::Slope { each: false, mean: false },
-            Part::Slope { each: false, mean: true },
-        ];
-        for part in parts {
-            for stored in [Stored::F32, Stored::F16, Stored::BF16, Stored::F64] {
-                for target in [Stored::Bits64, Stored::U8] {
-                    for weight in [false, true] {
-                        validate(&Kind { part, stored, target, weight }.shader());
-                    }
+crate::gpu::shader::samples::shader_samples!(NllKind, |check| {
+    let parts = [
+        NllPart::Each,
+        NllPart::Loss { mean: false },
+        NllPart::Loss { mean: true },
+        NllPart::Total,
+        NllPart::Gradient { each: true, mean: false },
+        NllPart::Gradient { each: false, mean: false },
+        NllPart::Gradient { each: false, mean: true },
+    ];
+    for part in parts {
+        for stored in [Stored::F32, Stored::F16, Stored::BF16, Stored::F64] {
+            for target in [Stored::Bits64, Stored::U8] {
+                for weight in [false, true] {
+                    check(&NllKind { part, stored, target, weight });
                 }
             }
         }
     }
-}
+});

@@ -7,7 +7,6 @@ use crate::gpu::device::gpu;
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::memory::alloc;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::{Source, View};
 use crate::gpu::kernels::pointwise::code::{number, push_number};
 use crate::gpu::kernels::pointwise::{Expr, pointwise};
@@ -21,7 +20,7 @@ use smallvec::SmallVec;
 /// sample's channels, or one channel of all samples. (A row that is normalized is a sample of one group;
 /// its elements are channels with a run of 1.)
 #[derive(Clone, Copy, Debug)]
-pub struct Planes {
+pub struct NormSizes {
     pub n: usize,
     pub channels: usize,
     pub run: usize,
@@ -31,7 +30,7 @@ pub struct Planes {
 
 /// Operands other than the elements.
 #[derive(Clone, Copy)]
-pub struct With<'a> {
+pub struct NormOperands<'a> {
     pub weight: Option<View<'a>>,
     pub bias: Option<View<'a>>,
     /// The mean of each set, if it is subtracted.
@@ -42,7 +41,7 @@ pub struct With<'a> {
 
 /// The gradients to write; None where not needed.
 #[derive(Clone, Copy)]
-pub struct Grads<'a> {
+pub struct NormGradients<'a> {
     pub input: Option<View<'a>>,
     pub weight: Option<View<'a>>,
     pub bias: Option<View<'a>>,
@@ -57,7 +56,7 @@ pub enum Moments<'a> {
     Given,
 }
 
-impl Planes {
+impl NormSizes {
     fn sets(&self) -> usize {
         self.groups.map_or(self.channels, |groups| self.n * groups)
     }
@@ -80,9 +79,9 @@ impl Planes {
 pub fn forward(
     out: View<'_>,
     x: View<'_>,
-    with: With<'_>,
+    with: NormOperands<'_>,
     moments: Moments<'_>,
-    planes: Planes,
+    planes: NormSizes,
 ) -> Result<()> {
     let (own, variance, eps) = match moments {
         Moments::Own { eps, variance } => (true, variance, eps),
@@ -90,7 +89,7 @@ pub fn forward(
     };
     let others = [with.mean, variance, with.weight, with.bias];
     let operands = [Some(out), Some(x), Some(with.scale)].into_iter().chain(others);
-    let kind = Kind {
+    let kind = NormKind {
         backward: false,
         stored: Stored::of(x.dtype),
         channels: planes.groups.is_none(),
@@ -109,12 +108,12 @@ pub fn forward(
 /// The gradients of elements, weights and biases. `own` is true if mean and variance were computed from the
 /// sets.
 pub fn backward(
-    to: Grads<'_>,
+    to: NormGradients<'_>,
     g: View<'_>,
     x: View<'_>,
-    with: With<'_>,
+    with: NormOperands<'_>,
     own: bool,
-    planes: Planes,
+    planes: NormSizes,
 ) -> Result<()> {
     let channels = planes.groups.is_none();
     // The products for the gradient of the weight need a temporary, unless a set is a channel: then the
@@ -123,7 +122,7 @@ pub fn backward(
     let aside = aside.as_ref().map(|buffer| View { buffer, offset: 0, ..x });
     let of_weight = if channels { to.weight } else { aside };
     let of_bias = to.bias.filter(|_| channels);
-    let kind = Kind {
+    let kind = NormKind {
         backward: true,
         stored: Stored::of(x.dtype),
         channels,
@@ -170,7 +169,7 @@ pub fn running(old: View<'_>, new: View<'_>, keep: f64, part: f64) -> Result<()>
 
 /// Distinguishes one kernel from another.
 #[derive(Clone, Copy, Hash)]
-struct Kind {
+struct NormKind {
     backward: bool,
     stored: Stored,
     /// True if a set is a channel.
@@ -188,10 +187,10 @@ struct Kind {
     lanes: usize,
 }
 
-impl Kind {
+impl NormKind {
     fn launch<'a>(
         &self,
-        planes: Planes,
+        planes: NormSizes,
         operands: impl Iterator<Item = Option<View<'a>>>,
         eps: Option<f64>,
     ) -> Result<()> {
@@ -209,11 +208,8 @@ impl Kind {
         if let Some(eps) = eps {
             push_number(self.stored.value(), Scalar::Float(eps), &mut words);
         }
-        let kernel = gpu.kernel(self)?;
         let buffers: SmallVec<[&Buffer; 8]> = operands.iter().map(|view| view.buffer).collect();
-        let groups = groups(planes.sets(), GROUP / self.lanes);
-        gpu.stream()
-            .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+        gpu.launch(self, &buffers, &words, groups(planes.sets(), GROUP / self.lanes))
     }
 
     /// Begins a kernel over `operands`, each with whether it exists and whether it is written; `NAME_at` is
@@ -361,7 +357,7 @@ impl Kind {
     }
 }
 
-impl ShaderKind for Kind {
+impl ShaderKind for NormKind {
     fn name(&self) -> &'static str {
         if self.backward { "norm_backward" } else { "norm" }
     }
@@ -372,39 +368,32 @@ impl ShaderKind for Kind {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
-
-    #[test]
-    fn kernels_are_valid() {
-        for bits in 0..=255u8 {
-            let [channels, own, mean, variance, input, weight, bias, along] =
-                [0, 1, 2, 3, 4, 5, 6, 7].map(|k| bits >> k & 1 > 0);
-            for (stored, lanes) in
-                [(Stored::F32, 1), (Stored::F32, 32), (Stored::F32, GROUP), (Stored::F64, 32)]
-            {
-                let backward = false;
-                let kind = Kind {
-                    backward,
-                    stored,
-                    channels,
-                    own,
-                    mean,
-                    variance,
-                    input,
-                    weight,
-                    bias,
-                    along,
-                    lanes,
-                };
-                if !input && !along && (own || !variance) {
-                    validate(&kind.shader());
-                }
-                if !variance {
-                    validate(&Kind { backward: true, ..kind }.shader());
-                }
+crate::gpu::shader::samples::shader_samples!(NormKind, |check| {
+    for bits in 0..=255u8 {
+        let [channels, own, mean, variance, input, weight, bias, along] =
+            [0, 1, 2, 3, 4, 5, 6, 7].map(|k| bits >> k & 1 > 0);
+        for (stored, lanes) in [(Stored::F32, 1), (Stored::F32, 32), (Stored::F32, GROUP), (Stored::F64, 32)]
+        {
+            let backward = false;
+            let kind = NormKind {
+                backward,
+                stored,
+                channels,
+                own,
+                mean,
+                variance,
+                input,
+                weight,
+                bias,
+                along,
+                lanes,
+            };
+            if !input && !along && (own || !variance) {
+                check(&kind);
+            }
+            if !variance {
+                check(&NormKind { backward: true, ..kind });
             }
         }
     }
-}
+});

@@ -1,12 +1,11 @@
 //! Pooling over contiguous planes: the maximum of each window and its index, or the mean; and their
 //! gradients, for which each element gathers from the windows that contain it.
 
-use crate::base::pool::{Count, Pool};
+use crate::base::kernel_args::pool::{PoolDivisor, PoolWindows};
 use crate::base::{DType, Error, Fault, Result};
 use crate::gpu::device::gpu;
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::launch::index_space::{Words, check, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
@@ -14,29 +13,29 @@ use crate::gpu::shader::stored::{Stored, Value};
 use smallvec::SmallVec;
 
 /// The maximum of each window, and its index in the plane.
-pub fn max_pool(pool: &Pool, values: View<'_>, indices: View<'_>, x: View<'_>) -> Result<()> {
-    run(pool, Task::Max, &[values, x, indices], values.numel())
+pub fn max_pool(pool: &PoolWindows, values: View<'_>, indices: View<'_>, x: View<'_>) -> Result<()> {
+    run(pool, PoolTask::Max, &[values, x, indices], values.numel())
 }
 
 /// The gradient of the input, from the gradients of the maxima and their indices.
-pub fn max_pool_backward(pool: &Pool, out: View<'_>, grad: View<'_>, indices: View<'_>) -> Result<()> {
-    run(pool, Task::MaxBack, &[out, grad, indices], out.numel())
+pub fn max_pool_backward(pool: &PoolWindows, out: View<'_>, grad: View<'_>, indices: View<'_>) -> Result<()> {
+    run(pool, PoolTask::MaxBack, &[out, grad, indices], out.numel())
 }
 
 /// The mean of each window; or, if `back`, the gradient of the input from that of the means.
-pub fn avg_pool(pool: &Pool, out: View<'_>, x: View<'_>, back: bool) -> Result<()> {
-    run(pool, if back { Task::MeanBack } else { Task::Mean }, &[out, x], out.numel())
+pub fn avg_pool(pool: &PoolWindows, out: View<'_>, x: View<'_>, back: bool) -> Result<()> {
+    run(pool, if back { PoolTask::MeanBack } else { PoolTask::Mean }, &[out, x], out.numel())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Task {
+enum PoolTask {
     Max,
     MaxBack,
     Mean,
     MeanBack,
 }
 
-fn run(pool: &Pool, task: Task, views: &[View<'_>], count: usize) -> Result<()> {
+fn run(pool: &PoolWindows, task: PoolTask, views: &[View<'_>], count: usize) -> Result<()> {
     let gpu = gpu()?;
     for view in &views[..2] {
         check(view)?;
@@ -61,40 +60,37 @@ fn run(pool: &Pool, task: Task, views: &[View<'_>], count: usize) -> Result<()> 
     for sizes in [w.image, w.kernel, w.result, w.stride, w.padding, w.dilation] {
         words.extend(sizes.map(|n| n as u32));
     }
-    if let Count::Given(n) = pool.count {
+    if let PoolDivisor::Given(n) = pool.count {
         words.push((n as f32).to_bits());
     }
-    let kind = Kind {
+    let kind = PoolKind {
         task,
         stored: [Stored::of(views[0].dtype), Stored::of(views[1].dtype)],
         shared: views[1..].iter().map(|v| v.buffer.same(views[0].buffer)).collect(),
         adaptive: pool.adaptive,
         divisor: match pool.count {
-            Count::Inside => Divisor::Inside,
-            Count::Padded => Divisor::Padded,
-            Count::Given(_) => Divisor::Given,
+            PoolDivisor::Inside => DivisorKind::Inside,
+            PoolDivisor::Padded => DivisorKind::Padded,
+            PoolDivisor::Given(_) => DivisorKind::Given,
         },
     };
-    let kernel = gpu.kernel(&kind)?;
     let buffers: SmallVec<[&Buffer; 3]> = views.iter().map(|v| v.buffer).collect();
-    let groups = groups(count, GROUP);
-    gpu.stream()
-        .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+    gpu.launch(&kind, &buffers, &words, groups(count, GROUP))
 }
 
 #[derive(Hash)]
-struct Kind {
-    task: Task,
+struct PoolKind {
+    task: PoolTask,
     /// The storage formats of the output and the input.
     stored: [Stored; 2],
     shared: SmallVec<[bool; 2]>,
     adaptive: bool,
-    divisor: Divisor,
+    divisor: DivisorKind,
 }
 
 /// What the sum of a window is divided by.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Divisor {
+enum DivisorKind {
     Inside,
     Padded,
     Given,
@@ -108,7 +104,7 @@ fn each(name: &str, step: &str, body: &str) -> String {
     format!("{}{}{}{body}  }}\n  }}\n  }}\n", line("x"), line("y"), line("z"))
 }
 
-impl Kind {
+impl PoolKind {
     /// Returns the WGSL that computes `start` and `end` of the windows `o`, an expression.
     fn window(&self, o: &str) -> String {
         if self.adaptive {
@@ -127,30 +123,30 @@ impl Kind {
     /// Returns the WGSL that computes the divisor of a window's mean.
     fn divisor(&self, given: &str) -> String {
         let sizes = match self.divisor {
-            Divisor::Given => return format!("  let divisor = T(bitcast<f32>({given}));\n"),
-            Divisor::Padded if !self.adaptive => "min(raw + kernel, image + padding) - raw",
+            DivisorKind::Given => return format!("  let divisor = T(bitcast<f32>({given}));\n"),
+            DivisorKind::Padded if !self.adaptive => "min(raw + kernel, image + padding) - raw",
             _ => "end - start",
         };
         format!("  let sizes = {sizes};\n  let divisor = T(sizes.x * sizes.y * sizes.z);\n")
     }
 }
 
-impl ShaderKind for Kind {
+impl ShaderKind for PoolKind {
     fn name(&self) -> &'static str {
         "pool"
     }
 
     fn shader(&self) -> Shader {
-        let places = matches!(self.task, Task::Max | Task::MaxBack);
-        let back = matches!(self.task, Task::MaxBack | Task::MeanBack);
-        let given = self.divisor == Divisor::Given;
+        let places = matches!(self.task, PoolTask::Max | PoolTask::MaxBack);
+        let back = matches!(self.task, PoolTask::MaxBack | PoolTask::MeanBack);
+        let given = self.divisor == DivisorKind::Given;
         let value = self.stored[0].value();
         let mut code = Code::new(value);
         code.operand("o", self.stored[0], true, false);
         code.operand("x", self.stored[1], false, self.shared[0]);
         if places {
             let shared = self.shared.get(1).copied().unwrap_or(false);
-            code.operand("index", Stored::Bits64, self.task == Task::Max, shared);
+            code.operand("index", Stored::Bits64, self.task == PoolTask::Max, shared);
         }
         code.main_by_item();
         let count = code.word();
@@ -173,7 +169,7 @@ impl ShaderKind for Kind {
         let store = value.convert_to_stored(self.stored[0], "found");
         let element = "    let p = u32((kx * image.y + ky) * image.z + kz);\n";
         let text = match self.task {
-            Task::Max => {
+            PoolTask::Max => {
                 let body = format!(
                     "{element}    let x_place = {x_at} + inside + p;\n    let v = {read};\n    \
                      if (v > found || is_nan(v)) {{ found = v; best = p; }}\n"
@@ -186,7 +182,7 @@ impl ShaderKind for Kind {
                     each("k", "step", &body)
                 )
             }
-            Task::Mean => {
+            PoolTask::Mean => {
                 let body = format!("{element}    let x_place = {x_at} + inside + p;\n    found += {read};\n");
                 format!(
                     "{}  let low = start;\n  let high = end;\n  var found = T(0);\n{}{}  found /= divisor;\n",
@@ -195,7 +191,7 @@ impl ShaderKind for Kind {
                     self.divisor(&given),
                 )
             }
-            Task::MaxBack | Task::MeanBack => {
+            PoolTask::MaxBack | PoolTask::MeanBack => {
                 let range = if self.adaptive {
                     "  let low = (at * result) / image;\n  let high = ((at + 1) * result + image - 1) / image;\n"
                 } else {
@@ -208,7 +204,7 @@ impl ShaderKind for Kind {
                     .to_owned()
                     + &x_at
                     + ";\n";
-                let body = if self.task == Task::MaxBack {
+                let body = if self.task == PoolTask::MaxBack {
                     format!(
                         "{window}    if (index_get({index_at} + from_window).x == u32(r)) {{ found += {read}; }}\n"
                     )
@@ -229,28 +225,22 @@ impl ShaderKind for Kind {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
+crate::gpu::shader::samples::shader_samples!(PoolKind, |check| {
     use smallvec::smallvec;
-
-    #[test]
-    fn kernels_are_valid() {
-        for stored in [Stored::F32, Stored::F64] {
-            for task in [Task::Max, Task::MaxBack, Task::Mean, Task::MeanBack] {
-                for divisor in [Divisor::Inside, Divisor::Padded, Divisor::Given] {
-                    for adaptive in [false, true] {
-                        let kind = Kind {
-                            task,
-                            stored: [stored; 2],
-                            shared: smallvec![adaptive; 2],
-                            adaptive,
-                            divisor,
-                        };
-                        validate(&kind.shader());
-                    }
+    for stored in [Stored::F32, Stored::F64] {
+        for task in [PoolTask::Max, PoolTask::MaxBack, PoolTask::Mean, PoolTask::MeanBack] {
+            for divisor in [DivisorKind::Inside, DivisorKind::Padded, DivisorKind::Given] {
+                for adaptive in [false, true] {
+                    let kind = PoolKind {
+                        task,
+                        stored: [stored; 2],
+                        shared: smallvec![adaptive; 2],
+                        adaptive,
+                        divisor,
+                    };
+                    check(&kind);
                 }
             }
         }
     }
-}
+});

@@ -4,7 +4,7 @@ use crate::base::{DType, Result, Scalar};
 use crate::gpu::device::gpu;
 use crate::gpu::device::memory::alloc;
 use crate::gpu::device::view::{Source, View};
-use crate::gpu::kernels::pointwise::{Map, run};
+use crate::gpu::kernels::pointwise::{PointwiseMap, run};
 use crate::gpu::kernels::sort::sort;
 use crate::gpu::shader::stored::{Stored, Value, compute};
 
@@ -54,7 +54,7 @@ fn random(
     gpu.supports(name, out.dtype)?;
     let text = || format!("{} {body}", drawn(value));
     let words = draw.words();
-    let map = Map {
+    let map = PointwiseMap {
         family: "random",
         name,
         inputs,

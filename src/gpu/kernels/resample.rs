@@ -5,7 +5,6 @@ use crate::gpu::device::gpu;
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::memory::alloc;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::kernels::transfer::upload;
 use crate::gpu::launch::index_space::{Words, check, groups};
@@ -45,16 +44,8 @@ pub fn resample(
     let mut words = Words::new();
     words.extend([out.numel(), n, taps.length, inner, out.offset, x.offset].map(|n| n as u32));
     let stored = Stored::of(dtype);
-    let kernel = gpu.kernel(&Resample { stored })?;
     let buffers = [out.buffer, x.buffer, &table, &weights];
-    let launch = Launch {
-        kernel: &kernel,
-        buffers: &buffers,
-        words: &words,
-        groups: groups(out.numel(), GROUP),
-        flags: false,
-    };
-    gpu.stream().launch(gpu, &launch)
+    gpu.launch(&Resample { stored }, &buffers, &words, groups(out.numel(), GROUP))
 }
 
 pub(in crate::gpu) fn uploaded(bytes: &[u8]) -> Result<Buffer> {
@@ -104,14 +95,8 @@ impl ShaderKind for Resample {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
-
-    #[test]
-    fn kernels_are_valid() {
-        for stored in [Stored::F32, Stored::F64] {
-            validate(&Resample { stored }.shader());
-        }
+crate::gpu::shader::samples::shader_samples!(Resample, |check| {
+    for stored in [Stored::F32, Stored::F64] {
+        check(&Resample { stored });
     }
-}
+});

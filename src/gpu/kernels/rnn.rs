@@ -2,12 +2,11 @@
 //! weight, and one kernel for the gates. The product is written where the gates then store their saved
 //! values.
 
-use crate::base::recurrent::{self, Layer};
+use crate::base::kernel_args::recurrent::{Cell, RecurrentArgs};
 use crate::base::{DType, Fault, Result};
 use crate::gpu::device::gpu;
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::kernels::matmul::matmul;
 use crate::gpu::launch::index_space::{Words, check, groups};
@@ -17,10 +16,10 @@ use smallvec::SmallVec;
 
 /// Runs a layer: `out`, `[total, units]`, receives the hidden states; the state operands end as the last
 /// states.
-pub fn recurrent(out: View<'_>, layer: &Layer<'_, View<'_>>) -> Result<()> {
+pub fn recurrent(out: View<'_>, layer: &RecurrentArgs<'_, View<'_>>) -> Result<()> {
     let operands = [Some(layer.sums), layer.bias, Some(layer.kept), Some(layer.before), Some(layer.hidden)];
     let others = [Some(out), layer.cell_before, layer.cells];
-    let operands: Operands<'_> = operands.into_iter().chain(others).flatten().collect();
+    let operands: RecurrentViews<'_> = operands.into_iter().chain(others).flatten().collect();
     supported(&operands, layer.weight)?;
     let (n, cell) = (layer.units, layer.cell);
     let (width, kept) = (cell.gates() * n, cell.kept() * n);
@@ -42,12 +41,12 @@ pub fn recurrent(out: View<'_>, layer: &Layer<'_, View<'_>>) -> Result<()> {
 pub fn recurrent_backward(
     g: Option<View<'_>>,
     other: Option<View<'_>>,
-    layer: &Layer<'_, View<'_>>,
+    layer: &RecurrentArgs<'_, View<'_>>,
 ) -> Result<()> {
     let operands = [Some(layer.sums), Some(layer.kept), Some(layer.hidden), g];
     // Only a GRU's gates use the states before a step.
     let before = other.map(|_| layer.before);
-    let operands: Operands<'_> =
+    let operands: RecurrentViews<'_> =
         operands.into_iter().chain([other, before, layer.cell_before, layer.cells]).flatten().collect();
     supported(&operands, layer.weight)?;
     let (n, cell) = (layer.units, layer.cell);
@@ -66,7 +65,7 @@ pub fn recurrent_backward(
     })
 }
 
-type Operands<'a> = SmallVec<[View<'a>; 8]>;
+type RecurrentViews<'a> = SmallVec<[View<'a>; 8]>;
 
 fn from_row(view: View<'_>, row: usize, width: usize) -> View<'_> {
     View { offset: view.offset + row * width, ..view }
@@ -87,7 +86,7 @@ fn supported(operands: &[View<'_>], weight: View<'_>) -> Result<()> {
 /// Launches the gates of one step, one invocation per unit of a sample. `given` says whether the optional
 /// operand exists.
 fn launch(
-    layer: &Layer<'_, View<'_>>,
+    layer: &RecurrentArgs<'_, View<'_>>,
     backward: bool,
     given: bool,
     operands: &[View<'_>],
@@ -95,20 +94,22 @@ fn launch(
 ) -> Result<()> {
     let gpu = gpu()?;
     let stored = Stored::of(layer.sums.dtype);
-    let kernel = gpu.kernel(&Gates { stored, cell: layer.cell, given, backward })?;
     let mut words: Words = [size * layer.units, layer.units, start].iter().map(|n| *n as u32).collect();
     words.extend(operands.iter().map(|view| view.offset as u32));
     let buffers: SmallVec<[&Buffer; 8]> = operands.iter().map(|view| view.buffer).collect();
-    let groups = groups(size * layer.units, GROUP);
-    gpu.stream()
-        .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+    gpu.launch(
+        &Gates { stored, cell: layer.cell, given, backward },
+        &buffers,
+        &words,
+        groups(size * layer.units, GROUP),
+    )
 }
 
 /// The gates of one step of a cell. `given`: whether there is a bias (forward) or a gradient of the outputs (backward).
 #[derive(Hash)]
 struct Gates {
     stored: Stored,
-    cell: recurrent::Cell,
+    cell: Cell,
     given: bool,
     backward: bool,
 }
@@ -126,7 +127,7 @@ impl ShaderKind for Gates {
 
 /// Writes a kernel over `operands`, each with whether it is written; `NAME_at` is the position of the
 /// invocation's first number.
-fn kernel(stored: Stored, operands: &[(&str, bool, Rows)], body: &str) -> Shader {
+fn kernel(stored: Stored, operands: &[(&str, bool, OperandRows)], body: &str) -> Shader {
     let mut code = Code::new(stored.value());
     for (name, write, _) in operands {
         code.operand(name, stored, *write, false);
@@ -139,9 +140,9 @@ fn kernel(stored: Stored, operands: &[(&str, bool, Rows)], body: &str) -> Shader
     for (name, _, rows) in operands {
         let offset = code.word();
         let place = match rows {
-            Rows::Packed(width) => format!("packed * {width}u * n + "),
-            Rows::Samples => "row * n + ".to_owned(),
-            Rows::One => String::new(),
+            OperandRows::Packed(width) => format!("packed * {width}u * n + "),
+            OperandRows::Samples => "row * n + ".to_owned(),
+            OperandRows::One => String::new(),
         };
         code.push(&format!("  let {name}_at = {offset} + {place}unit;\n"));
     }
@@ -153,25 +154,25 @@ fn kernel(stored: Stored, operands: &[(&str, bool, Rows)], body: &str) -> Shader
 /// The rows of an operand: those of all steps, with this many numbers per unit; one per sample; or one for
 /// all.
 #[derive(Clone, Copy)]
-enum Rows {
+enum OperandRows {
     Packed(usize),
     Samples,
     One,
 }
 
-fn forward(stored: Stored, of: recurrent::Cell, bias: bool) -> Shader {
-    let mut operands = vec![("s", false, Rows::Packed(of.gates()))];
+fn forward(stored: Stored, of: Cell, bias: bool) -> Shader {
+    let mut operands = vec![("s", false, OperandRows::Packed(of.gates()))];
     if bias {
-        operands.push(("b", false, Rows::One));
+        operands.push(("b", false, OperandRows::One));
     }
     operands.extend([
-        ("k", true, Rows::Packed(of.kept())),
-        ("before", true, Rows::Packed(1)),
-        ("h", true, Rows::Samples),
-        ("o", true, Rows::Packed(1)),
+        ("k", true, OperandRows::Packed(of.kept())),
+        ("before", true, OperandRows::Packed(1)),
+        ("h", true, OperandRows::Samples),
+        ("o", true, OperandRows::Packed(1)),
     ]);
-    if of == recurrent::Cell::Lstm {
-        operands.extend([("cell_before", true, Rows::Packed(1)), ("c", true, Rows::Samples)]);
+    if of == Cell::Lstm {
+        operands.extend([("cell_before", true, OperandRows::Packed(1)), ("c", true, OperandRows::Samples)]);
     }
     let mut body = String::from("  let state = h_get(h_at);\n  before_set(before_at, state);\n");
     for gate in 0..of.gates() {
@@ -180,7 +181,7 @@ fn forward(stored: Stored, of: recurrent::Cell, bias: bool) -> Shader {
         body += &format!("  let in{gate} = s_get(s_at + {gate}u * n);\n");
     }
     body += match of {
-        recurrent::Cell::Lstm => {
+        Cell::Lstm => {
             "  let a = sigmoid(in0 + own0);
   let f = sigmoid(in1 + own1);
   let g = tanh(in2 + own2);
@@ -196,7 +197,7 @@ fn forward(stored: Stored, of: recurrent::Cell, bias: bool) -> Shader {
   let made = y * tanh(now);
 "
         }
-        recurrent::Cell::Gru => {
+        Cell::Gru => {
             "  let r = sigmoid(in0 + own0);
   let z = sigmoid(in1 + own1);
   let g = tanh(in2 + r * own2);
@@ -208,31 +209,33 @@ fn forward(stored: Stored, of: recurrent::Cell, bias: bool) -> Shader {
 "
         }
         // A NaN remains NaN.
-        recurrent::Cell::Relu => {
+        Cell::Relu => {
             "  let sum = in0 + own0;\n  let made = select(sum, T(0), sum <= T(0));\n  k_set(k_at, made);\n"
         }
-        recurrent::Cell::Tanh => "  let made = tanh(in0 + own0);\n  k_set(k_at, made);\n",
+        Cell::Tanh => "  let made = tanh(in0 + own0);\n  k_set(k_at, made);\n",
     };
     body += "  h_set(h_at, made);\n  o_set(o_at, made);\n";
     kernel(stored, &operands, &body)
 }
 
-fn backward(stored: Stored, of: recurrent::Cell, outputs: bool) -> Shader {
+fn backward(stored: Stored, of: Cell, outputs: bool) -> Shader {
     let mut operands = vec![
-        ("s", true, Rows::Packed(of.gates())),
-        ("k", false, Rows::Packed(of.kept())),
+        ("s", true, OperandRows::Packed(of.gates())),
+        ("k", false, OperandRows::Packed(of.kept())),
         // Otherwise the product overwrites all of it.
-        ("h", of == recurrent::Cell::Gru, Rows::Samples),
+        ("h", of == Cell::Gru, OperandRows::Samples),
     ];
     if outputs {
-        operands.push(("g", false, Rows::Packed(1)));
+        operands.push(("g", false, OperandRows::Packed(1)));
     }
     match of {
-        recurrent::Cell::Gru => {
-            operands.extend([("other", true, Rows::Packed(3)), ("before", false, Rows::Packed(1))]);
+        Cell::Gru => {
+            operands
+                .extend([("other", true, OperandRows::Packed(3)), ("before", false, OperandRows::Packed(1))]);
         }
-        recurrent::Cell::Lstm => {
-            operands.extend([("cell_before", false, Rows::Packed(1)), ("c", true, Rows::Samples)]);
+        Cell::Lstm => {
+            operands
+                .extend([("cell_before", false, OperandRows::Packed(1)), ("c", true, OperandRows::Samples)]);
         }
         _ => (),
     }
@@ -242,7 +245,7 @@ fn backward(stored: Stored, of: recurrent::Cell, outputs: bool) -> Shader {
         body += &format!("  let k{gate} = k_get(k_at + {gate}u * n);\n");
     }
     body += match of {
-        recurrent::Cell::Lstm => {
+        Cell::Lstm => {
             "  let old = cell_before_get(cell_before_at);
   let t = tanh(k1 * old + k0 * k2);
   let dc = c_get(c_at) + dh * k3 * (one - t * t);
@@ -253,7 +256,7 @@ fn backward(stored: Stored, of: recurrent::Cell, outputs: bool) -> Shader {
   c_set(c_at, dc * k1);
 "
         }
-        recurrent::Cell::Gru => {
+        Cell::Gru => {
             "  let of_new = dh * (one - k1) * (one - k2 * k2);
   let of_reset = of_new * k3 * k0 * (one - k0);
   let of_update = dh * (before_get(before_at) - k2) * k1 * (one - k1);
@@ -266,27 +269,19 @@ fn backward(stored: Stored, of: recurrent::Cell, outputs: bool) -> Shader {
   h_set(h_at, dh * k1);
 "
         }
-        recurrent::Cell::Relu => "  s_set(s_at, select(T(0), dh, k0 > T(0)));\n",
-        recurrent::Cell::Tanh => "  s_set(s_at, dh * (one - k0 * k0));\n",
+        Cell::Relu => "  s_set(s_at, select(T(0), dh, k0 > T(0)));\n",
+        Cell::Tanh => "  s_set(s_at, dh * (one - k0 * k0));\n",
     };
     kernel(stored, &operands, &body)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
-
-    #[test]
-    fn kernels_are_valid() {
-        for stored in [Stored::F32, Stored::F64] {
-            for cell in
-                [recurrent::Cell::Tanh, recurrent::Cell::Relu, recurrent::Cell::Lstm, recurrent::Cell::Gru]
-            {
-                for (given, backward) in [(false, false), (false, true), (true, false), (true, true)] {
-                    validate(&Gates { stored, cell, given, backward }.shader());
-                }
+crate::gpu::shader::samples::shader_samples!(Gates, |check| {
+    for stored in [Stored::F32, Stored::F64] {
+        for cell in [Cell::Tanh, Cell::Relu, Cell::Lstm, Cell::Gru] {
+            for (given, backward) in [(false, false), (false, true), (true, false), (true, true)] {
+                check(&Gates { stored, cell, given, backward });
             }
         }
     }
-}
+});

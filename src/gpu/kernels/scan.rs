@@ -6,12 +6,11 @@ use crate::base::{DType, Error, Fault, Result, contiguous_strides};
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::memory::alloc;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::device::{Gpu, gpu};
 use crate::gpu::kernels::pointwise::copy;
 use crate::gpu::launch::index_space::{Words, groups};
-use crate::gpu::launch::row_walk::Rows;
+use crate::gpu::launch::row_walk::RowWalk;
 use crate::gpu::shader::code::{Code, GROUP, Shader};
 use crate::gpu::shader::stored::{Stored, Value};
 use smallvec::{SmallVec, smallvec};
@@ -104,20 +103,20 @@ pub fn cum_extreme(
 /// Runs a scan whose output dtype is also that of the accumulator; the input is the last view.
 fn run(gpu: &Gpu, scan: Scan, views: &[View<'_>], dim: usize) -> Result<()> {
     let (out, x) = (views[0], views[views.len() - 1]);
-    let rows = Rows::new(views, dim)?;
+    let rows = RowWalk::new(views, dim)?;
     if rows.count == 0 || rows.length == 0 {
         return Ok(());
     }
     let many = rows.count >= 4096 || (rows.stride(views.len() - 1) > 1 && rows.count >= 256);
     let single = rows.length <= 32 || (many && rows.length <= LONG);
     let blocks = rows.length.div_ceil(BLOCK);
-    let kind = Kind {
+    let kind = ScanKind {
         scan,
         o: Stored::of(out.dtype),
         x: Stored::of(x.dtype),
         rank: rows.rank(),
         shared: out.buffer.same(x.buffer),
-        step: if single { Step::Single } else { Step::Block },
+        step: if single { ScanStep::Single } else { ScanStep::Block },
     };
     let mut words = Words::new();
     rows.push(&mut words);
@@ -126,27 +125,25 @@ fn run(gpu: &Gpu, scan: Scan, views: &[View<'_>], dim: usize) -> Result<()> {
     let totals = alloc(if single { 0 } else { rows.count * blocks * state })?;
     let mut buffers: SmallVec<[&Buffer; 4]> = views.iter().map(|view| view.buffer).collect();
     buffers.push(&totals);
-    let launch = |step: Step, groups: [u32; 3]| {
-        let kind = Kind { step, ..kind };
-        let kernel = gpu.kernel(&kind)?;
-        gpu.stream()
-            .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+    let launch = |step: ScanStep, groups: [u32; 3]| {
+        let kind = ScanKind { step, ..kind };
+        gpu.launch(&kind, &buffers, &words, groups)
     };
     if single {
-        return launch(Step::Single, groups(rows.count, GROUP));
+        return launch(ScanStep::Single, groups(rows.count, GROUP));
     }
-    launch(Step::Block, groups(rows.count * blocks, 1))?;
+    launch(ScanStep::Block, groups(rows.count * blocks, 1))?;
     if blocks == 1 {
         return Ok(());
     }
     if blocks > 2 {
-        launch(Step::Totals, groups(rows.count, 1))?;
+        launch(ScanStep::Totals, groups(rows.count, 1))?;
     }
-    launch(Step::Shift, groups(rows.count * rows.length, GROUP))
+    launch(ScanStep::Shift, groups(rows.count * rows.length, GROUP))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Step {
+enum ScanStep {
     /// One invocation scans a row.
     Single,
     /// One workgroup scans a block, and writes its total.
@@ -160,16 +157,16 @@ enum Step {
 /// Distinguishes one kernel from another. The state of a scan is a number of the output's type, or the
 /// index of an extremum (all bits set if there is none yet).
 #[derive(Clone, Copy, Hash)]
-struct Kind {
+struct ScanKind {
     scan: Scan,
     o: Stored,
     x: Stored,
     rank: usize,
     shared: bool,
-    step: Step,
+    step: ScanStep,
 }
 
-impl Kind {
+impl ScanKind {
     fn value(&self) -> Value {
         if self.scan.is_extreme() { self.x.value() } else { self.o.value() }
     }
@@ -228,7 +225,7 @@ fn across(start: &str, join: &str) -> String {
     )
 }
 
-impl ShaderKind for Kind {
+impl ShaderKind for ScanKind {
     fn name(&self) -> &'static str {
         self.scan.name()
     }
@@ -254,16 +251,16 @@ impl ShaderKind for Kind {
         let join = |a: &str, b: &str| format!("joined({a}, {b}, x_at, x_step)");
         let (element, store) = (self.element(), self.store());
         match self.step {
-            Step::Single => {
+            ScanStep::Single => {
                 code.main_by_item();
-                Rows::code(&mut code, self.rank, &names, "i");
+                RowWalk::code(&mut code, self.rank, &names, "i");
                 let _blocks = code.word();
                 code.push(&format!(
                     "  var s: State = {start};\n  for (var k = 0u; k < length; k++) {{\n    s = {};\n    {store}\n  }}\n}}\n",
                     join("s", &element)
                 ));
             }
-            Step::Block => {
+            ScanStep::Block => {
                 code.push(&format!("var<workgroup> runs: array<State, {GROUP}>;\n"));
                 code.main_by_group();
                 let (count, length) = (code.word(), code.word());
@@ -273,7 +270,7 @@ impl ShaderKind for Kind {
                     "  let length = {length};\n  if (row >= {count} * {blocks}) {{ return; }}\n  \
                      let line = row / {blocks};\n  let first = (row - line * {blocks}) * {BLOCK}u + 4u * me;\n"
                 ));
-                Rows::find(&mut code, self.rank, &names, "line");
+                RowWalk::find(&mut code, self.rank, &names, "line");
                 let _blocks = code.word();
                 code.push(&format!(
                     "  var own = array<State, 4>();\n  var run: State = {start};\n  for (var j = 0u; j < 4u; j++) {{\n    \
@@ -286,10 +283,10 @@ impl ShaderKind for Kind {
                     GROUP - 1
                 ));
             }
-            Step::Totals => {
+            ScanStep::Totals => {
                 code.push(&format!("var<workgroup> runs: array<State, {GROUP}>;\n"));
                 code.main_by_group();
-                Rows::code(&mut code, self.rank, &names, "row");
+                RowWalk::code(&mut code, self.rank, &names, "row");
                 let blocks = code.word();
                 let total = format!("totals[row * {blocks} + k]");
                 code.push(&format!(
@@ -303,14 +300,14 @@ impl ShaderKind for Kind {
                     join("before", &total),
                 ));
             }
-            Step::Shift => {
+            ScanStep::Shift => {
                 code.main_by_item();
                 let (count, length) = (code.word(), code.word());
                 code.push(&format!(
                     "  let length = {length};\n  if (i >= {count} * length) {{ return; }}\n  let line = i / length;\n  \
                      let k = i - line * length;\n"
                 ));
-                Rows::find(&mut code, self.rank, &names, "line");
+                RowWalk::find(&mut code, self.rank, &names, "line");
                 let blocks = code.word();
                 let so_far = if extreme { "w[w_at + k * w_step].x" } else { "o_get(o_at + k * o_step)" };
                 code.push(&format!(
@@ -324,36 +321,29 @@ impl ShaderKind for Kind {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
-
-    #[test]
-    fn kernels_are_valid() {
-        let sums = [
-            (Stored::F32, Stored::F16),
-            (Stored::I64, Stored::Bool),
-            (Stored::I32, Stored::I32),
-            (Stored::F64, Stored::F64),
-        ];
-        let same = [Stored::Bool, Stored::F16, Stored::I32, Stored::F32, Stored::I64, Stored::F64]
-            .map(|stored| (stored, stored));
-        let logs = [(Stored::F32, Stored::F32), (Stored::F32, Stored::BF16), (Stored::F64, Stored::F64)];
-        let jobs = [
-            (&[Scan::Sum, Scan::Prod][..], &sums[..]),
-            (&[Scan::Max, Scan::Min][..], &same[..]),
-            (&[Scan::LogSumExp][..], &logs[..]),
-        ];
-        for (scans, stored) in jobs {
-            for (&scan, &(o, x)) in
-                scans.iter().flat_map(|scan| stored.iter().map(move |stored| (scan, stored)))
-            {
-                for step in [Step::Single, Step::Block, Step::Totals, Step::Shift] {
-                    for rank in [1, 4] {
-                        validate(&Kind { scan, o, x, rank, shared: rank == 4, step }.shader());
-                    }
+crate::gpu::shader::samples::shader_samples!(ScanKind, |check| {
+    let sums = [
+        (Stored::F32, Stored::F16),
+        (Stored::I64, Stored::Bool),
+        (Stored::I32, Stored::I32),
+        (Stored::F64, Stored::F64),
+    ];
+    let same = [Stored::Bool, Stored::F16, Stored::I32, Stored::F32, Stored::I64, Stored::F64]
+        .map(|stored| (stored, stored));
+    let logs = [(Stored::F32, Stored::F32), (Stored::F32, Stored::BF16), (Stored::F64, Stored::F64)];
+    let jobs = [
+        (&[Scan::Sum, Scan::Prod][..], &sums[..]),
+        (&[Scan::Max, Scan::Min][..], &same[..]),
+        (&[Scan::LogSumExp][..], &logs[..]),
+    ];
+    for (scans, stored) in jobs {
+        for (&scan, &(o, x)) in scans.iter().flat_map(|scan| stored.iter().map(move |stored| (scan, stored)))
+        {
+            for step in [ScanStep::Single, ScanStep::Block, ScanStep::Totals, ScanStep::Shift] {
+                for rank in [1, 4] {
+                    check(&ScanKind { scan, o, x, rank, shared: rank == 4, step });
                 }
             }
         }
     }
-}
+});

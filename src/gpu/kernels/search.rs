@@ -3,7 +3,6 @@
 use crate::base::{DType, Result};
 use crate::gpu::device::gpu;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::launch::index_space::{Words, check, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
@@ -37,15 +36,12 @@ pub fn search(
         buffers.push(sorter.buffer);
     }
     let kind =
-        Kind { x: Stored::of(x.dtype), wide: out.dtype == DType::I64, sorter: sorter.is_some(), right };
-    let kernel = gpu.kernel(&kind)?;
-    let groups = groups(n, GROUP);
-    gpu.stream()
-        .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+        SearchKind { x: Stored::of(x.dtype), wide: out.dtype == DType::I64, sorter: sorter.is_some(), right };
+    gpu.launch(&kind, &buffers, &words, groups(n, GROUP))
 }
 
 #[derive(Clone, Copy, Hash)]
-struct Kind {
+struct SearchKind {
     x: Stored,
     /// True if the resulting indices are int64.
     wide: bool,
@@ -53,7 +49,7 @@ struct Kind {
     right: bool,
 }
 
-impl ShaderKind for Kind {
+impl ShaderKind for SearchKind {
     fn name(&self) -> &'static str {
         "searchsorted"
     }
@@ -91,25 +87,19 @@ impl ShaderKind for Kind {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
-
-    #[test]
-    fn kernels_are_valid() {
-        for x in [
-            Stored::U8,
-            Stored::I16,
-            Stored::F16,
-            Stored::BF16,
-            Stored::I32,
-            Stored::F32,
-            Stored::I64,
-            Stored::F64,
-        ] {
-            for (wide, sorter, right) in [(true, true, true), (false, false, false)] {
-                validate(&Kind { x, wide, sorter, right }.shader());
-            }
+crate::gpu::shader::samples::shader_samples!(SearchKind, |check| {
+    for x in [
+        Stored::U8,
+        Stored::I16,
+        Stored::F16,
+        Stored::BF16,
+        Stored::I32,
+        Stored::F32,
+        Stored::I64,
+        Stored::F64,
+    ] {
+        for (wide, sorter, right) in [(true, true, true), (false, false, false)] {
+            check(&SearchKind { x, wide, sorter, right });
         }
     }
-}
+});

@@ -6,15 +6,14 @@
 //! varies. Sorted entries are walked in chunks. A position that lies entirely inside a chunk is written at
 //! once; the partial results at both ends of a chunk become the entries of the next, much shorter round.
 
-use crate::base::{DType, Dims, Put, Result, contiguous_strides};
-use crate::gpu::device::fault::{self, Origin};
+use crate::base::{Dims, Put, Result, contiguous_strides};
+use crate::gpu::device::fault::Origin;
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::memory::alloc;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::device::{Gpu, gpu};
-use crate::gpu::kernels::index::IndexBy;
+use crate::gpu::kernels::index::{IndexBy, index_formats, indexed_words};
 use crate::gpu::kernels::pointwise::copy;
 use crate::gpu::kernels::sort::sort_pairs;
 use crate::gpu::launch::index_space::{Space, Words, groups};
@@ -75,31 +74,11 @@ fn find(
     n: usize,
 ) -> Result<(Buffer, Buffer)> {
     let (places, sources) = (alloc(4 * n)?, alloc(4 * n)?);
-    let mut words = Words::new();
-    words.extend([n as u32, fault::ticket(origin)]);
-    entries.push_dims(&mut words);
-    for (k, view) in [dst, src].iter().enumerate() {
-        words.push(view.offset as u32);
-        entries.push_strides(k, &mut words);
-    }
-    let mut buffers: SmallVec<[&Buffer; 8]> = SmallVec::new();
-    buffers.extend([&places, &sources]);
-    let mut kind = Find { rank: entries.rank(), negative, indices: SmallVec::new() };
-    for (k, by) in by.iter().enumerate() {
-        buffers.push(by.index.buffer);
-        words.push(by.index.offset as u32);
-        entries.push_strides(2 + k, &mut words);
-        words.extend([by.size as u32, by.stride as u32, by.dim as u32]);
-        kind.indices.push(if by.index.dtype == DType::I64 {
-            Stored::Bits64
-        } else {
-            Stored::of(by.index.dtype)
-        });
-    }
-    let kernel = gpu.kernel(&kind)?;
-    let launch =
-        Launch { kernel: &kernel, buffers: &buffers, words: &words, groups: groups(n, GROUP), flags: true };
-    gpu.stream().launch(gpu, &launch)?;
+    let words = indexed_words(origin, n, entries, &[dst, src], by);
+    let buffers: SmallVec<[&Buffer; 8]> =
+        [&places, &sources].into_iter().chain(by.iter().map(|by| by.index.buffer)).collect();
+    let kind = SegmentFind { rank: entries.rank(), negative, indices: index_formats(by) };
+    gpu.launch(&kind, &buffers, &words, groups(n, GROUP))?;
     drop(buffers);
     sort_pairs(gpu, places, sources, n)
 }
@@ -120,23 +99,15 @@ fn join(
         let chunks = n.div_ceil(CHUNK);
         let shared = if chunks > 1 { 2 * chunks } else { 0 };
         let (next_places, next_values) = (alloc(4 * shared)?, alloc(size * shared * width)?);
-        let kind = Join { mode, stored, rank: columns.rank(), first: values.is_none() };
+        let kind = SegmentJoin { mode, stored, rank: columns.rank(), first: values.is_none() };
         let mut words = Words::new();
         words.extend([n as u32, chunks as u32, width as u32]);
         columns.push_dims(&mut words);
         columns.push_strides(0, &mut words);
         columns.push_strides(1, &mut words);
         let from = values.as_ref().unwrap_or(src.buffer);
-        let kernel = gpu.kernel(&kind)?;
         let buffers = [dst.buffer, from, &places, &sources, &next_places, &next_values];
-        let launch = Launch {
-            kernel: &kernel,
-            buffers: &buffers,
-            words: &words,
-            groups: groups(chunks * width, GROUP),
-            flags: false,
-        };
-        gpu.stream().launch(gpu, &launch)?;
+        gpu.launch(&kind, &buffers, &words, groups(chunks * width, GROUP))?;
         if chunks == 1 {
             return Ok(());
         }
@@ -145,13 +116,13 @@ fn join(
 }
 
 #[derive(Hash)]
-struct Find {
+struct SegmentFind {
     rank: usize,
     negative: bool,
     indices: SmallVec<[Stored; 4]>,
 }
 
-impl ShaderKind for Find {
+impl ShaderKind for SegmentFind {
     fn name(&self) -> &'static str {
         "index_put_find"
     }
@@ -172,7 +143,7 @@ impl ShaderKind for Find {
 }
 
 #[derive(Hash)]
-struct Join {
+struct SegmentJoin {
     mode: Put,
     /// The storage format of the destination; in the first round that of the source, too.
     stored: Stored,
@@ -180,7 +151,7 @@ struct Join {
     first: bool,
 }
 
-impl ShaderKind for Join {
+impl ShaderKind for SegmentJoin {
     fn name(&self) -> &'static str {
         "index_put_join"
     }
@@ -252,23 +223,20 @@ impl ShaderKind for Join {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
+crate::gpu::shader::samples::shader_samples!(SegmentFind, |check| {
+    for (rank, indices) in [(1, &[Stored::Bits64][..]), (3, &[Stored::I32, Stored::U8]), (6, &[])] {
+        check(&SegmentFind { rank, negative: rank == 1, indices: indices.into() });
+    }
+});
 
-    #[test]
-    fn kernels_are_valid() {
-        for (rank, indices) in [(1, &[Stored::Bits64][..]), (3, &[Stored::I32, Stored::U8]), (6, &[])] {
-            validate(&Find { rank, negative: rank == 1, indices: indices.into() }.shader());
-        }
-        for stored in
-            [Stored::U8, Stored::F16, Stored::BF16, Stored::I32, Stored::F32, Stored::I64, Stored::F64]
-        {
-            for mode in [Put::Assign, Put::Add, Put::Mul, Put::Max, Put::Min] {
-                for (rank, first) in [(1, true), (1, false), (3, true)] {
-                    validate(&Join { mode, stored, rank, first }.shader());
-                }
+#[cfg(test)]
+crate::gpu::shader::samples::shader_samples!(SegmentJoin, |check| {
+    for stored in [Stored::U8, Stored::F16, Stored::BF16, Stored::I32, Stored::F32, Stored::I64, Stored::F64]
+    {
+        for mode in [Put::Assign, Put::Add, Put::Mul, Put::Max, Put::Min] {
+            for (rank, first) in [(1, true), (1, false), (3, true)] {
+                check(&SegmentJoin { mode, stored, rank, first });
             }
         }
     }
-}
+});

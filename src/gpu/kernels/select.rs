@@ -5,10 +5,9 @@ use crate::base::{DType, Error, Result, contiguous_strides};
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::memory::alloc;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::{Source, View};
 use crate::gpu::device::{Gpu, gpu};
-use crate::gpu::kernels::pointwise::{Map, run};
+use crate::gpu::kernels::pointwise::{PointwiseMap, run};
 use crate::gpu::kernels::scan::{Scan, scan};
 use crate::gpu::kernels::transfer::download;
 use crate::gpu::launch::index_space::{Words, check, groups};
@@ -24,7 +23,7 @@ pub fn nonzero(x: View<'_>) -> Result<(Buffer, usize)> {
     if count > 0 && rank > 0 {
         let mut words = Words::from_slice(&[x.numel() as u32]);
         words.extend(x.shape.iter().map(|&n| n as u32));
-        launch(gpu, &Coordinates { rank }, &[&out, &running], &words, x.numel())?;
+        launch(gpu, &NonzeroKind { rank }, &[&out, &running], &words, x.numel())?;
     }
     Ok((out, count))
 }
@@ -44,7 +43,7 @@ pub fn masked_select(x: View<'_>, mask: View<'_>) -> Result<(Buffer, usize)> {
         words.extend(x.shape.iter().chain(x.strides).map(|&n| n as u32));
         words.push(x.offset as u32);
         let stored = Stored::bits(x.dtype);
-        launch(gpu, &Elements { rank, stored }, &[&out, &running, x.buffer], &words, x.numel())?;
+        launch(gpu, &MaskedSelectKind { rank, stored }, &[&out, &running, x.buffer], &words, x.numel())?;
     }
     Ok((out, count))
 }
@@ -60,7 +59,7 @@ fn rank(gpu: &Gpu, x: View<'_>) -> Result<Option<(Buffer, usize)>> {
     let marks = View { buffer: &running, dtype: DType::I32, shape: x.shape, strides: &strides, offset: 0 };
     let value = Stored::of(x.dtype).value();
     let body = || "return truth(x_);".to_owned();
-    let map = Map {
+    let map = PointwiseMap {
         family: "pointwise",
         name: "nonzero_marks",
         inputs: &["x"],
@@ -80,9 +79,7 @@ fn rank(gpu: &Gpu, x: View<'_>) -> Result<Option<(Buffer, usize)>> {
 }
 
 fn launch(gpu: &Gpu, kind: &impl ShaderKind, buffers: &[&Buffer], words: &Words, n: usize) -> Result<()> {
-    let kernel = gpu.kernel(kind)?;
-    let groups = groups(n, GROUP);
-    gpu.stream().launch(gpu, &Launch { kernel: &kernel, buffers, words, groups, flags: false })
+    gpu.launch(kind, buffers, words, groups(n, GROUP))
 }
 
 /// Defines `to`, the rank of element `i` among the non-zero ones, and its coordinates `c0`...; invocations
@@ -103,11 +100,11 @@ fn find(code: &mut Code, rank: usize) -> Vec<String> {
 
 /// Writes the coordinates of the elements that are not zero.
 #[derive(Hash)]
-struct Coordinates {
+struct NonzeroKind {
     rank: usize,
 }
 
-impl ShaderKind for Coordinates {
+impl ShaderKind for NonzeroKind {
     fn name(&self) -> &'static str {
         "nonzero"
     }
@@ -128,18 +125,18 @@ impl ShaderKind for Coordinates {
 
 /// Copies the elements at which a mask is true.
 #[derive(Hash)]
-struct Elements {
+struct MaskedSelectKind {
     rank: usize,
     stored: Stored,
 }
 
-impl ShaderKind for Elements {
+impl ShaderKind for MaskedSelectKind {
     fn name(&self) -> &'static str {
         "masked_select"
     }
 
     fn shader(&self) -> Shader {
-        let Elements { rank, stored } = *self;
+        let MaskedSelectKind { rank, stored } = *self;
         let mut code = Code::new(Value::I32);
         code.operand("o", stored, true, false);
         code.bind("running", "i32", false);
@@ -154,17 +151,15 @@ impl ShaderKind for Elements {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
+crate::gpu::shader::samples::shader_samples!(NonzeroKind, |check| {
+    [0, 1, 3, 20].iter().for_each(|&rank| check(&NonzeroKind { rank }));
+});
 
-    #[test]
-    fn kernels_are_valid() {
-        for rank in [0, 1, 3, 20] {
-            validate(&Coordinates { rank }.shader());
-            for stored in [Stored::U8, Stored::I16, Stored::I32, Stored::Bits64] {
-                validate(&Elements { rank, stored }.shader());
-            }
+#[cfg(test)]
+crate::gpu::shader::samples::shader_samples!(MaskedSelectKind, |check| {
+    for rank in [0, 1, 3, 20] {
+        for stored in [Stored::U8, Stored::I16, Stored::I32, Stored::Bits64] {
+            check(&MaskedSelectKind { rank, stored });
         }
     }
-}
+});

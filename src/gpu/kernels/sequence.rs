@@ -3,7 +3,7 @@
 use crate::base::{Result, Scalar};
 use crate::gpu::device::gpu;
 use crate::gpu::device::view::{Source, View};
-use crate::gpu::kernels::pointwise::{Map, run};
+use crate::gpu::kernels::pointwise::{PointwiseMap, run};
 use crate::gpu::shader::stored::{Stored, Value, compute};
 
 /// Fills `out` with an expression of the index of each element, computed as `value`.
@@ -18,7 +18,7 @@ fn from_number(
     let gpu = gpu()?;
     gpu.supports(name, out.dtype)?;
     let text = || body.to_owned();
-    let map = Map {
+    let map = PointwiseMap {
         family: "create",
         name,
         inputs,

@@ -6,12 +6,11 @@ use crate::gpu::device::gpu;
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::memory::alloc;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::{Source, View};
 use crate::gpu::kernels::pointwise::{Expr, pointwise};
 use crate::gpu::kernels::reduce::reduce;
 use crate::gpu::launch::index_space::{Words, groups};
-use crate::gpu::launch::row_walk::Rows;
+use crate::gpu::launch::row_walk::RowWalk;
 use crate::gpu::shader::code::{Code, GROUP, Shader, lanes};
 use crate::gpu::shader::stored::Stored;
 use smallvec::SmallVec;
@@ -36,7 +35,7 @@ fn run(views: &[View<'_>], dim: usize, log: bool) -> Result<()> {
             return Err(Fault::NoShader { op, dtype: view.dtype }.into());
         }
     }
-    let rows = Rows::new(views, dim)?;
+    let rows = RowWalk::new(views, dim)?;
     if rows.count == 0 || rows.length == 0 {
         return Ok(());
     }
@@ -45,7 +44,7 @@ fn run(views: &[View<'_>], dim: usize, log: bool) -> Result<()> {
     }
     let apart = rows.stride(1) > 1 && rows.count >= 32;
     let lanes = if apart { 1 } else { lanes(rows.length) };
-    let kind = Kind {
+    let kind = SoftmaxKind {
         stored: views.iter().map(|v| Stored::of(v.dtype)).collect(),
         shared: views.iter().map(|v| v.buffer.same(views[0].buffer)).collect(),
         rank: rows.rank(),
@@ -55,10 +54,7 @@ fn run(views: &[View<'_>], dim: usize, log: bool) -> Result<()> {
     let mut words = Words::new();
     rows.push(&mut words);
     let buffers: SmallVec<[&Buffer; 3]> = views.iter().map(|v| v.buffer).collect();
-    let kernel = gpu.kernel(&kind)?;
-    let groups = groups(rows.count, GROUP / lanes);
-    gpu.stream()
-        .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+    gpu.launch(&kind, &buffers, &words, groups(rows.count, GROUP / lanes))
 }
 
 /// Rows longer than this are reduced by many workgroups.
@@ -94,11 +90,17 @@ fn in_stages(views: &[View<'_>], dim: usize, log: bool) -> Result<()> {
         if log {
             let total = folded(Reduction::Sum, grad)?;
             let inputs = &["g", "y", "total"];
-            return compute("log_softmax_slope", inputs, "g - exp(y) * total", out, &[g, y, row(&total)]);
+            return compute("log_softmax_gradient", inputs, "g - exp(y) * total", out, &[g, y, row(&total)]);
         }
         compute("softmax_term", &["g", "y"], "g * y", aside, &[g, y])?;
         let total = folded(Reduction::Sum, aside)?;
-        return compute("softmax_slope", &["g", "y", "total"], "y * (g - total)", out, &[g, y, row(&total)]);
+        return compute(
+            "softmax_gradient",
+            &["g", "y", "total"],
+            "y * (g - total)",
+            out,
+            &[g, y, row(&total)],
+        );
     }
     let (x, top) = (Source::View(x), folded(Reduction::Max, x)?);
     compute("softmax_power", &["x", "top"], "exp(x - top)", aside, &[x, row(&top)])?;
@@ -117,7 +119,7 @@ fn in_stages(views: &[View<'_>], dim: usize, log: bool) -> Result<()> {
 }
 
 #[derive(Hash)]
-struct Kind {
+struct SoftmaxKind {
     /// The storage formats of the output, then of the input, or of the gradient and the result.
     stored: SmallVec<[Stored; 3]>,
     shared: SmallVec<[bool; 3]>,
@@ -126,7 +128,7 @@ struct Kind {
     log: bool,
 }
 
-impl ShaderKind for Kind {
+impl ShaderKind for SoftmaxKind {
     fn name(&self) -> &'static str {
         if self.log { "log_softmax" } else { "softmax" }
     }
@@ -142,7 +144,7 @@ impl ShaderKind for Kind {
         code.lanes_join("all_max", "T", "maximum(acc, next)", self.lanes);
         code.lanes_join("all_sum", "T", "acc + next", self.lanes);
         code.main_by_lanes(self.lanes);
-        Rows::shared(&mut code, self.rank, names);
+        RowWalk::shared(&mut code, self.rank, names);
         let lanes = self.lanes;
         let each = |body: &str| format!("  for (var k = lane; k < length; k += {lanes}u) {{ {body} }}\n");
         let write = |value: &str| each(&format!("o_set(o_at + k * o_step, {value});"));
@@ -179,26 +181,20 @@ impl ShaderKind for Kind {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
+crate::gpu::shader::samples::shader_samples!(SoftmaxKind, |check| {
     use smallvec::smallvec;
-
-    #[test]
-    fn kernels_are_valid() {
-        for stored in [Stored::F32, Stored::F16, Stored::BF16, Stored::F64] {
-            for (bits, lanes) in [1, 32, GROUP, 32].into_iter().enumerate() {
-                let (shared, log) = (bits & 1 > 0, bits & 2 > 0);
-                let kind = |n: usize| Kind {
-                    stored: SmallVec::from_elem(stored, n),
-                    shared: smallvec![shared; n],
-                    rank: 1 + bits,
-                    lanes,
-                    log,
-                };
-                validate(&kind(2).shader());
-                validate(&kind(3).shader());
-            }
+    for stored in [Stored::F32, Stored::F16, Stored::BF16, Stored::F64] {
+        for (bits, lanes) in [1, 32, GROUP, 32].into_iter().enumerate() {
+            let (shared, log) = (bits & 1 > 0, bits & 2 > 0);
+            let kind = |n: usize| SoftmaxKind {
+                stored: SmallVec::from_elem(stored, n),
+                shared: smallvec![shared; n],
+                rank: 1 + bits,
+                lanes,
+                log,
+            };
+            check(&kind(2));
+            check(&kind(3));
         }
     }
-}
+});

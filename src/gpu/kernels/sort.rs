@@ -6,11 +6,10 @@ use crate::base::Result;
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::memory::alloc;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::device::{Gpu, gpu};
 use crate::gpu::launch::index_space::{Words, groups};
-use crate::gpu::launch::row_walk::Rows;
+use crate::gpu::launch::row_walk::RowWalk;
 use crate::gpu::shader::code::{Code, GROUP, Shader};
 use crate::gpu::shader::stored::{Stored, Value};
 
@@ -22,17 +21,17 @@ pub fn sort(values: View<'_>, indices: View<'_>, x: View<'_>, dim: usize, descen
         gpu.supports("sort", view.dtype)?;
     }
     let views = [values, indices, x];
-    let rows = Rows::new(&views, dim)?;
+    let rows = RowWalk::new(&views, dim)?;
     let n = rows.count * rows.length;
     if n == 0 {
         return Ok(());
     }
-    let kind = Kind {
+    let kind = SortKind {
         x: Stored::of(x.dtype),
         rank: rows.rank(),
         descending,
         shared: x.buffer.same(values.buffer) || x.buffer.same(indices.buffer),
-        step: Step::Keys,
+        step: SortStep::Keys,
     };
     let width = if kind.wide() { 8 } else { 4 };
     let keys = (alloc(n * width)?, alloc(n * width)?);
@@ -48,7 +47,7 @@ pub fn sort(values: View<'_>, indices: View<'_>, x: View<'_>, dim: usize, descen
         let copied = View { buffer: &aside, strides: &strides, offset: 0, ..x };
         crate::gpu::kernels::pointwise::copy(copied, x)?;
         let views = [values, indices, copied];
-        return finish(gpu, &Rows::new(&views, dim)?, &views, &places);
+        return finish(gpu, &RowWalk::new(&views, dim)?, &views, &places);
     }
     finish(gpu, &rows, &views, &places)
 }
@@ -60,7 +59,7 @@ pub(in crate::gpu) fn sort_pairs(
     others: Buffer,
     n: usize,
 ) -> Result<(Buffer, Buffer)> {
-    let kind = Kind { x: Stored::I32, rank: 1, descending: false, shared: false, step: Step::Merge };
+    let kind = SortKind { x: Stored::I32, rank: 1, descending: false, shared: false, step: SortStep::Merge };
     let room = || alloc(if n > 1 { 4 * n } else { 0 });
     merged(gpu, kind, (keys, room()?), (others, room()?), (1, n))
 }
@@ -68,7 +67,7 @@ pub(in crate::gpu) fn sort_pairs(
 /// Merges rows of keys and payloads until they are sorted; the second of each pair is scratch memory.
 fn merged(
     gpu: &Gpu,
-    kind: Kind,
+    kind: SortKind,
     mut keys: (Buffer, Buffer),
     mut places: (Buffer, Buffer),
     (count, length): (usize, usize),
@@ -77,7 +76,7 @@ fn merged(
     let mut block = 1;
     while block < length {
         let words = Words::from_slice(&[n as u32, length as u32, block as u32]);
-        let merge = Kind { step: Step::Merge, rank: 1, descending: false, shared: false, ..kind };
+        let merge = SortKind { step: SortStep::Merge, rank: 1, descending: false, shared: false, ..kind };
         launch(gpu, merge, &[&keys.1, &places.1, &keys.0, &places.0], &words, n)?;
         std::mem::swap(&mut keys.0, &mut keys.1);
         std::mem::swap(&mut places.0, &mut places.1);
@@ -87,12 +86,12 @@ fn merged(
 }
 
 /// Writes values and indices in the order of `places`.
-fn finish(gpu: &Gpu, rows: &Rows<'_>, views: &[View<'_>; 3], places: &Buffer) -> Result<()> {
+fn finish(gpu: &Gpu, rows: &RowWalk<'_>, views: &[View<'_>; 3], places: &Buffer) -> Result<()> {
     let mut words = Words::new();
     rows.push(&mut words);
     let [values, indices, x] = views;
-    let kind = Kind {
-        step: Step::Finish,
+    let kind = SortKind {
+        step: SortStep::Finish,
         x: Stored::bits(x.dtype),
         rank: rows.rank(),
         descending: false,
@@ -101,29 +100,27 @@ fn finish(gpu: &Gpu, rows: &Rows<'_>, views: &[View<'_>; 3], places: &Buffer) ->
     launch(gpu, kind, &[values.buffer, indices.buffer, x.buffer, places], &words, rows.count * rows.length)
 }
 
-fn launch(gpu: &Gpu, kind: Kind, buffers: &[&Buffer], words: &Words, n: usize) -> Result<()> {
-    let kernel = gpu.kernel(&kind)?;
-    let groups = groups(n, GROUP);
-    gpu.stream().launch(gpu, &Launch { kernel: &kernel, buffers, words, groups, flags: false })
+fn launch(gpu: &Gpu, kind: SortKind, buffers: &[&Buffer], words: &Words, n: usize) -> Result<()> {
+    gpu.launch(&kind, buffers, words, groups(n, GROUP))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Step {
+enum SortStep {
     Keys,
     Merge,
     Finish,
 }
 
 #[derive(Clone, Copy, Hash)]
-struct Kind {
+struct SortKind {
     x: Stored,
     rank: usize,
     descending: bool,
     shared: bool,
-    step: Step,
+    step: SortStep,
 }
 
-impl Kind {
+impl SortKind {
     /// Returns true if keys have 64 bits.
     fn wide(&self) -> bool {
         self.x.size() == 8
@@ -162,8 +159,8 @@ impl Kind {
         code.operand("x", self.x, false, false);
         code.push(self.rank_of());
         code.main_by_item();
-        Kind::place(&mut code);
-        Rows::find(&mut code, self.rank, &["v", "w", "x"], "line");
+        SortKind::place(&mut code);
+        RowWalk::find(&mut code, self.rank, &["v", "w", "x"], "line");
         let flip = if self.descending { "~" } else { "" };
         code.push(&format!("  keys[i] = {flip}rank(x_get(x_at + k * x_step));\n  places[i] = k;\n}}\n"));
         code.finish()
@@ -203,8 +200,8 @@ impl Kind {
         code.operand("x", self.x, false, false);
         code.bind("places", "u32", false);
         code.main_by_item();
-        Kind::place(&mut code);
-        Rows::find(&mut code, self.rank, &["sorted", "w", "x"], "line");
+        SortKind::place(&mut code);
+        RowWalk::find(&mut code, self.rank, &["sorted", "w", "x"], "line");
         code.push(
             "  let place = places[i];\n  sorted_set(sorted_at + k * sorted_step, x_get(x_at + place * x_step));\n  \
              w[w_at + k * w_step] = vec2<u32>(place, 0u);\n}\n",
@@ -213,34 +210,28 @@ impl Kind {
     }
 }
 
-impl ShaderKind for Kind {
+impl ShaderKind for SortKind {
     fn name(&self) -> &'static str {
         "sort"
     }
 
     fn shader(&self) -> Shader {
         match self.step {
-            Step::Keys => self.keys(),
-            Step::Merge => self.merge(),
-            Step::Finish => self.gather(),
+            SortStep::Keys => self.keys(),
+            SortStep::Merge => self.merge(),
+            SortStep::Finish => self.gather(),
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
-
-    #[test]
-    fn kernels_are_valid() {
-        for x in [Stored::Bool, Stored::F16, Stored::I32, Stored::F32, Stored::I64, Stored::F64] {
-            for (rank, descending) in [(1, true), (4, false)] {
-                validate(&Kind { x, rank, descending, shared: false, step: Step::Keys }.shader());
-                validate(&Kind { x, rank, descending, shared: false, step: Step::Merge }.shader());
-                let stored = if x.size() == 8 { Stored::Bits64 } else { x };
-                validate(&Kind { x: stored, rank, descending, shared: false, step: Step::Finish }.shader());
-            }
+crate::gpu::shader::samples::shader_samples!(SortKind, |check| {
+    for x in [Stored::Bool, Stored::F16, Stored::I32, Stored::F32, Stored::I64, Stored::F64] {
+        for (rank, descending) in [(1, true), (4, false)] {
+            check(&SortKind { x, rank, descending, shared: false, step: SortStep::Keys });
+            check(&SortKind { x, rank, descending, shared: false, step: SortStep::Merge });
+            let stored = if x.size() == 8 { Stored::Bits64 } else { x };
+            check(&SortKind { x: stored, rank, descending, shared: false, step: SortStep::Finish });
         }
     }
-}
+});

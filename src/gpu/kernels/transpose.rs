@@ -4,9 +4,8 @@
 use crate::base::Result;
 use crate::gpu::device::Gpu;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
-use crate::gpu::launch::index_space::{Space, Words};
+use crate::gpu::launch::index_space::{Space, Words, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
 use crate::gpu::shader::stored::Stored;
 
@@ -38,11 +37,8 @@ pub(in crate::gpu) fn transpose(gpu: &Gpu, out: View<'_>, src: View<'_>) -> Resu
     for operand in &space.strides {
         words.extend(others.iter().map(|&d| operand[d] as u32));
     }
-    let kernel = gpu.kernel(&Transpose { stored, rank })?;
-    let groups = crate::gpu::launch::index_space::groups(across * down * batch, 1);
     let buffers = [out.buffer, src.buffer];
-    gpu.stream()
-        .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })?;
+    gpu.launch(&Transpose { stored, rank }, &buffers, &words, groups(across * down * batch, 1))?;
     Ok(true)
 }
 
@@ -98,16 +94,10 @@ impl ShaderKind for Transpose {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
-
-    #[test]
-    fn kernels_are_valid() {
-        for stored in [Stored::I32, Stored::Bits64] {
-            for rank in [0, 1, 2, 12] {
-                validate(&Transpose { stored, rank }.shader());
-            }
+crate::gpu::shader::samples::shader_samples!(Transpose, |check| {
+    for stored in [Stored::I32, Stored::Bits64] {
+        for rank in [0, 1, 2, 12] {
+            check(&Transpose { stored, rank });
         }
     }
-}
+});

@@ -3,7 +3,7 @@
 use crate::base::{Fault, Result};
 use crate::gpu::device::gpu;
 use crate::gpu::device::view::{Source, View};
-use crate::gpu::kernels::pointwise::{Map, run};
+use crate::gpu::kernels::pointwise::{PointwiseMap, run};
 use crate::gpu::shader::stored::Stored;
 
 /// The triangular part of each matrix of `x` on and below (`lower`) or on and above its `diagonal`; the
@@ -22,7 +22,7 @@ pub fn triangle(out: View<'_>, x: View<'_>, diagonal: i64, lower: bool) -> Resul
             "let column = i32(at % p1); let row = i32((at / p1) % p0); if ({keep}) {{ return x_; }} return T();"
         )
     };
-    let map = Map {
+    let map = PointwiseMap {
         family: "create",
         name: if lower { "tril" } else { "triu" },
         inputs: &["x"],

@@ -4,7 +4,6 @@
 use crate::base::{Error, Result, Windows};
 use crate::gpu::device::gpu;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::launch::index_space::{Words, check, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
@@ -62,25 +61,22 @@ fn run(windows: &Windows, columns: View<'_>, images: View<'_>, back: bool) -> Re
     words.extend(images.strides[..2].iter().map(|&s| s as u32));
     words.extend([0, 1, 2].map(|d| if d < missing { 0 } else { images.strides[2 + d - missing] as u32 }));
     let shared = columns.buffer.same(images.buffer);
-    let kind = Kind { stored: Stored::of(columns.dtype), back, shared };
-    let kernel = gpu.kernel(&kind)?;
+    let kind = UnfoldKind { stored: Stored::of(columns.dtype), back, shared };
     let buffers = if back { [images.buffer, columns.buffer] } else { [columns.buffer, images.buffer] };
-    let groups = groups(count, GROUP);
-    gpu.stream()
-        .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+    gpu.launch(&kind, &buffers, &words, groups(count, GROUP))
 }
 
 /// The number of positions per invocation: finding the tap takes many divisions.
 const SHARE: usize = 4;
 
 #[derive(Hash)]
-struct Kind {
+struct UnfoldKind {
     stored: Stored,
     back: bool,
     shared: bool,
 }
 
-impl ShaderKind for Kind {
+impl ShaderKind for UnfoldKind {
     fn name(&self) -> &'static str {
         if self.back { "fold" } else { "unfold" }
     }
@@ -153,16 +149,10 @@ impl ShaderKind for Kind {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
-
-    #[test]
-    fn kernels_are_valid() {
-        for stored in [Stored::Bool, Stored::F16, Stored::I32, Stored::F32, Stored::I64, Stored::F64] {
-            for back in [false, true] {
-                validate(&Kind { stored, back, shared: back }.shader());
-            }
+crate::gpu::shader::samples::shader_samples!(UnfoldKind, |check| {
+    for stored in [Stored::Bool, Stored::F16, Stored::I32, Stored::F32, Stored::I64, Stored::F64] {
+        for back in [false, true] {
+            check(&UnfoldKind { stored, back, shared: back });
         }
     }
-}
+});

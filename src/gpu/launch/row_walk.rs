@@ -6,7 +6,7 @@ use crate::gpu::launch::index_space::{Space, Words, check};
 use crate::gpu::shader::code::Code;
 
 /// The other dimensions, merged, and each operand's offset and stride along the dimension.
-pub(in crate::gpu) struct Rows<'a> {
+pub(in crate::gpu) struct RowWalk<'a> {
     space: Space,
     views: &'a [View<'a>],
     dim: usize,
@@ -14,9 +14,9 @@ pub(in crate::gpu) struct Rows<'a> {
     pub length: usize,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> RowWalk<'a> {
     /// All views must have the same shape.
-    pub fn new(views: &'a [View<'a>], dim: usize) -> Result<Rows<'a>> {
+    pub fn new(views: &'a [View<'a>], dim: usize) -> Result<RowWalk<'a>> {
         let shape = views[0].shape;
         for view in views {
             check(view)?;
@@ -33,7 +33,13 @@ impl<'a> Rows<'a> {
         let operands: Vec<&[usize]> = strides.iter().map(|s| s.as_slice()).collect();
         let others = without(shape);
         let length = shape.get(dim).copied().unwrap_or(1);
-        Ok(Rows { space: Space::new(&others, &operands), views, dim, count: others.iter().product(), length })
+        Ok(RowWalk {
+            space: Space::new(&others, &operands),
+            views,
+            dim,
+            count: others.iter().product(),
+            length,
+        })
     }
 
     pub fn rank(&self) -> usize {
@@ -60,7 +66,7 @@ impl<'a> Rows<'a> {
     pub fn code(code: &mut Code, rank: usize, names: &[&str], row: &str) {
         let (count, length) = (code.word(), code.word());
         code.push(&format!("  if ({row} >= {count}) {{ return; }}\n  let length = {length};\n"));
-        Rows::find(code, rank, names, row);
+        RowWalk::find(code, rank, names, row);
     }
 
     /// Like `code`, for rows with number `job` that several invocations share. All invocations reach the
@@ -68,7 +74,7 @@ impl<'a> Rows<'a> {
     pub fn shared(code: &mut Code, rank: usize, names: &[&str]) {
         let (count, length) = (code.word(), code.word());
         code.push(&format!("  let length = select(0u, {length}, job < {count});\n"));
-        Rows::find(code, rank, names, "job");
+        RowWalk::find(code, rank, names, "job");
     }
 
     /// Like `code`, without the bounds check, for kernels that split an invocation's number into a row and

@@ -32,6 +32,8 @@ pub(in crate::gpu) struct Shader {
     pub read_only: u32,
     /// How many parameter words it reads.
     pub words: usize,
+    /// True if it may record a fault.
+    pub flags: bool,
 }
 
 /// Stands before and after the number of a parameter word, until `finish` knows where parameters lie.
@@ -253,7 +255,8 @@ impl Code {
             self.bind("flags", "atomic<u32>", true);
         }
         self.text += &prelude::gather(self.language, &self.text);
-        Shader { text: self.text, bindings: self.bindings, read_only: self.read_only, words: self.words }
+        let Code { text, bindings, read_only, flags, words, .. } = self;
+        Shader { text, bindings, read_only, words, flags }
     }
 }
 

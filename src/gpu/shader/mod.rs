@@ -3,5 +3,7 @@
 
 pub mod code;
 pub mod prelude;
+#[cfg(test)]
+pub mod samples;
 pub mod spirv;
 pub mod stored;

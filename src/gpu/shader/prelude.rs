@@ -28,25 +28,25 @@ const INT: &[&str] = &[include_str!("wgsl/int.wgsl")];
 const BUILT_IN_FLOAT: &[&str] = &["abs", "floor", "ceil", "trunc", "sqrt", "select", "round"];
 const BUILT_IN_INT: &[&str] = &["select"];
 
-type Items = HashMap<&'static str, &'static str>;
+type WgslItems = HashMap<&'static str, &'static str>;
 
 /// Returns the functions over `T = language`, by name.
-fn items(language: Value) -> &'static Items {
-    static ITEMS: [OnceLock<Items>; 3] = [const { OnceLock::new() }; 3];
+fn items(language: Value) -> &'static WgslItems {
+    static ITEMS: [OnceLock<WgslItems>; 3] = [const { OnceLock::new() }; 3];
     let (slot, own) = match language {
         Value::F32 => (0, F32),
         Value::F64 => (1, F64),
         _ => (2, INT),
     };
     ITEMS[slot].get_or_init(|| {
-        let mut items = Items::new();
+        let mut items = WgslItems::new();
         [COMMON, STORED, RANDOM].iter().chain(own).for_each(|text| split(text, &mut items));
         items
     })
 }
 
 /// Splits a file into its functions and constants: each begins at the left margin and ends before the next.
-fn split(text: &'static str, items: &mut Items) {
+fn split(text: &'static str, items: &mut WgslItems) {
     let starts: Vec<usize> = text
         .match_indices('\n')
         .map(|(i, _)| i + 1)
@@ -300,6 +300,7 @@ mod tests {
                 bindings: 0,
                 read_only: 0,
                 words: 0,
+                flags: false,
             });
         }
     }

@@ -9,7 +9,7 @@ use wgpu::naga::{ShaderStage, valid};
 
 /// The float behaviour that the driver can preserve, for 32 and 64 bits.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
-pub(in crate::gpu) struct Kept {
+pub(in crate::gpu) struct FloatPromises {
     subnormal: [bool; 2],
     special: [bool; 2],
 }
@@ -28,18 +28,20 @@ const EXTENSION: &[u8; 24] = b"SPV_KHR_float_controls\0\0";
 /// Words before the first instruction.
 const HEADER: usize = 5;
 
-impl Kept {
+impl FloatPromises {
     /// Queries the driver.
     #[cfg(not(target_vendor = "apple"))]
-    pub fn of(adapter: &wgpu::Adapter) -> Kept {
+    pub fn of(adapter: &wgpu::Adapter) -> FloatPromises {
         use ash::vk;
         let mut controls = vk::PhysicalDeviceFloatControlsProperties::default();
         // SAFETY: the handles are only queried for properties, while the adapter is alive.
         unsafe {
-            let Some(vulkan) = adapter.as_hal::<wgpu::hal::api::Vulkan>() else { return Kept::default() };
+            let Some(vulkan) = adapter.as_hal::<wgpu::hal::api::Vulkan>() else {
+                return FloatPromises::default();
+            };
             // Both the query and the SPIR-V extension are part of Vulkan 1.2.
             if vulkan.physical_device_capabilities().properties().api_version < vk::API_VERSION_1_2 {
-                return Kept::default();
+                return FloatPromises::default();
             }
             let mut properties = vk::PhysicalDeviceProperties2::default().push_next(&mut controls);
             let instance = vulkan.shared_instance().raw_instance();
@@ -57,16 +59,16 @@ impl Kept {
             subnormal = [subnormal[0] && subnormal[1]; 2];
             special = [special[0] && special[1]; 2];
         }
-        Kept { subnormal, special }
+        FloatPromises { subnormal, special }
     }
 
     #[cfg(target_vendor = "apple")]
-    pub fn of(_adapter: &wgpu::Adapter) -> Kept {
-        Kept::default()
+    pub fn of(_adapter: &wgpu::Adapter) -> FloatPromises {
+        FloatPromises::default()
     }
 
     pub fn anything(self) -> bool {
-        self != Kept::default()
+        self != FloatPromises::default()
     }
 
     /// Returns the capabilities to declare and the execution modes to set, for the widths in use.
@@ -85,7 +87,7 @@ impl Kept {
 }
 
 /// Compiles WGSL to SPIR-V as wgpu does without checks, and adds the requests of `kept`.
-pub(in crate::gpu) fn compile(text: &str, kept: Kept) -> Result<Vec<u32>, String> {
+pub(in crate::gpu) fn compile(text: &str, kept: FloatPromises) -> Result<Vec<u32>, String> {
     let module = wgsl::parse_str(text).map_err(|error| error.emit_to_string(text))?;
     let info = valid::Validator::new(valid::ValidationFlags::all(), valid::Capabilities::all())
         .validate(&module)
@@ -157,7 +159,7 @@ fn ask(words: &[u32], requests: &[(u32, u32, u32)]) -> Vec<u32> {
 mod tests {
     use super::*;
 
-    const ALL: Kept = Kept { subnormal: [true; 2], special: [true; 2] };
+    const ALL: FloatPromises = FloatPromises { subnormal: [true; 2], special: [true; 2] };
     const TEXT: &str = "@group(0) @binding(0) var<storage, read_write> a: array<f32>;\n\
                         @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) g: vec3<u32>) { a[g.x] *= 2.0; }";
 
@@ -174,7 +176,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_asked_for_in_its_place() {
-        let plain = compile(TEXT, Kept::default()).unwrap();
+        let plain = compile(TEXT, FloatPromises::default()).unwrap();
         let asking = compile(TEXT, ALL).unwrap();
         let (before, after) = (instructions(&plain), instructions(&asking));
         let added: Vec<_> = after.iter().filter(|one| !before.contains(one)).collect();
@@ -193,8 +195,8 @@ mod tests {
 
     #[test]
     fn without_a_promise_nothing_is_asked_for() {
-        assert!(!Kept::default().anything() && ALL.anything());
-        let text = compile(TEXT, Kept::default()).unwrap();
+        assert!(!FloatPromises::default().anything() && ALL.anything());
+        let text = compile(TEXT, FloatPromises::default()).unwrap();
         assert!(
             instructions(&text)
                 .iter()

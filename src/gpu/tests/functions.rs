@@ -47,8 +47,8 @@ fn ulps(got: f32, want: f64) -> f64 {
 
 #[test]
 fn functions_are_within_a_few_ulps() {
-    type Case = (&'static str, &'static str, fn(f64) -> f64, f32, f64);
-    let cases: [Case; 27] = [
+    type FunctionCase = (&'static str, &'static str, fn(f64) -> f64, f32, f64);
+    let cases: [FunctionCase; 27] = [
         ("t_exp", "exp(x)", f64::exp, 110.0, 2.0),
         ("t_exp2", "exp2(x)", f64::exp2, 155.0, 2.0),
         ("t_expm1", "expm1(x)", f64::exp_m1, 90.0, 3.0),
@@ -126,8 +126,8 @@ fn two_argument_functions() {
     let (a, b): (Vec<f32>, Vec<f32>) = pairs.iter().copied().unzip();
     let n = a.len();
     let (x, y) = (Array::f32(&[n], &a), Array::f32(&[n], &b));
-    type Case = (&'static str, &'static str, fn(f64, f64) -> f64, f64);
-    let cases: [Case; 8] = [
+    type PairCase = (&'static str, &'static str, fn(f64, f64) -> f64, f64);
+    let cases: [PairCase; 8] = [
         ("u_pow", "pow(a, b)", f64::powf, 4.0),
         ("u_fmod", "fmod(a, b)", |a, b| a % b, 0.0),
         ("u_atan2", "atan2(a, b)", f64::atan2, 4.0),
@@ -201,8 +201,8 @@ fn nan_and_infinity_survive() {
 #[test]
 fn special_functions() {
     // PyTorch's float64 results for these float32 arguments.
-    type Case = (&'static str, &'static [(f32, f64)]);
-    let cases: [Case; 7] = [
+    type SpecialCase = (&'static str, &'static [(f32, f64)]);
+    let cases: [SpecialCase; 7] = [
         (
             "erf",
             &[

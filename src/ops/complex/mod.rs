@@ -414,6 +414,6 @@ pub fn variance(parts: Body, root: bool) -> Result<Body> {
 }
 
 /// The gradient of a product with `factor`.
-pub fn scaled(grad: V, factor: Scalar) -> V {
+pub fn scale(grad: V, factor: Scalar) -> V {
     if factor.is_one() { grad } else { grad * V::Scalar(factor.conj()) }
 }

@@ -44,7 +44,7 @@ fn check_format(t: &Tensor, format: MemoryFormat) -> Result<()> {
 }
 
 /// A copy in a memory format.
-pub fn cloned_in(t: &Tensor, format: MemoryFormat) -> Result<Tensor> {
+pub fn clone_in(t: &Tensor, format: MemoryFormat) -> Result<Tensor> {
     check_format(t, format)?;
     CloneIn::call(t, format)
 }

@@ -44,13 +44,13 @@ pub fn empty_body_like(
     Ok(out)
 }
 
-fn filled_with(body: Body, value: Scalar) -> Result<Body> {
+fn fill_body(body: Body, value: Scalar) -> Result<Body> {
     fill(&body, value)?;
     Ok(body)
 }
 
-fn filled_leaf(body: Body, value: Scalar, requires_grad: bool) -> Result<Tensor> {
-    fresh_leaf(filled_with(body, value)?, requires_grad)
+fn fill_leaf(body: Body, value: Scalar, requires_grad: bool) -> Result<Tensor> {
+    fresh_leaf(fill_body(body, value)?, requires_grad)
 }
 
 /// A tensor like `input`, with the same batch dimensions.
@@ -113,7 +113,7 @@ pub fn zeros(
         dtype.unwrap_or_else(default_dtype),
         device.unwrap_or(Device::Cpu),
     )?;
-    filled_leaf(body, Scalar::Int(0), requires_grad)
+    fill_leaf(body, Scalar::Int(0), requires_grad)
 }
 
 /// Return a tensor filled with ones.
@@ -145,7 +145,7 @@ pub fn ones(
     let _ = (layout, pin_memory);
     let body =
         Body::new(&dims_of(&size.0)?, dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
-    filled_leaf(body, Scalar::Int(1), requires_grad)
+    fill_leaf(body, Scalar::Int(1), requires_grad)
 }
 
 /// Return an uninitialized tensor: its elements are whatever is in memory.
@@ -258,7 +258,7 @@ pub fn full(
 ) -> Result<Tensor> {
     let _ = (layout, pin_memory);
     let dtype = dtype.unwrap_or_else(|| crate::operator::pointwise::scalar_dtype(fill_value));
-    filled_leaf(Body::new(&dims_of(&size)?, dtype, device.unwrap_or(Device::Cpu))?, fill_value, requires_grad)
+    fill_leaf(Body::new(&dims_of(&size)?, dtype, device.unwrap_or(Device::Cpu))?, fill_value, requires_grad)
 }
 
 /// Return zeros with the shape of another tensor, and its data type and device unless others are given.
@@ -281,7 +281,7 @@ pub fn zeros_like(
 ) -> Result<Tensor> {
     let _ = (layout, pin_memory);
     alike(input, requires_grad, |x, _| {
-        filled_with(empty_body_like(x, dtype, device, memory_format)?, Scalar::Int(0))
+        fill_body(empty_body_like(x, dtype, device, memory_format)?, Scalar::Int(0))
     })
 }
 
@@ -305,7 +305,7 @@ pub fn ones_like(
 ) -> Result<Tensor> {
     let _ = (layout, pin_memory);
     alike(input, requires_grad, |x, _| {
-        filled_with(empty_body_like(x, dtype, device, memory_format)?, Scalar::Int(1))
+        fill_body(empty_body_like(x, dtype, device, memory_format)?, Scalar::Int(1))
     })
 }
 
@@ -353,7 +353,7 @@ pub fn full_like(
 ) -> Result<Tensor> {
     let _ = (layout, pin_memory);
     alike(input, requires_grad, |x, _| {
-        filled_with(empty_body_like(x, dtype, device, memory_format)?, fill_value)
+        fill_body(empty_body_like(x, dtype, device, memory_format)?, fill_value)
     })
 }
 
@@ -376,7 +376,7 @@ pub fn new_zeros(
     let _ = (layout, pin_memory);
     let shape = dims_of(&size.0)?;
     alike(input, requires_grad, |x, batch| {
-        filled_with(
+        fill_body(
             Body::new(&batch.shape(&shape), dtype.unwrap_or(x.dtype()), device.unwrap_or(x.device()))?,
             Scalar::Int(0),
         )
@@ -401,7 +401,7 @@ pub fn new_ones(
     let _ = (layout, pin_memory);
     let shape = dims_of(&size.0)?;
     alike(input, requires_grad, |x, batch| {
-        filled_with(
+        fill_body(
             Body::new(&batch.shape(&shape), dtype.unwrap_or(x.dtype()), device.unwrap_or(x.device()))?,
             Scalar::Int(1),
         )
@@ -477,7 +477,7 @@ pub fn new_full(
     let _ = (layout, pin_memory);
     let shape = dims_of(&size)?;
     alike(input, requires_grad, |x, batch| {
-        filled_with(
+        fill_body(
             Body::new(&batch.shape(&shape), dtype.unwrap_or(x.dtype()), device.unwrap_or(x.device()))?,
             fill_value,
         )
@@ -543,7 +543,7 @@ pub fn scalar_tensor(
     #[default(false)] requires_grad: bool,
 ) -> Result<Tensor> {
     let _ = (layout, pin_memory);
-    filled_leaf(
+    fill_leaf(
         Body::new(&[], dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?,
         s,
         requires_grad,

@@ -71,7 +71,7 @@ fn check_bounds(name: &str, start: Operand, end: Operand) -> Result<()> {
     )))
 }
 
-fn spaced(start: f64, end: f64, steps: i64, dtype: DType, device: Device) -> Result<Body> {
+fn fill_range(start: f64, end: f64, steps: i64, dtype: DType, device: Device) -> Result<Body> {
     let count = usize::try_from(steps).map_err(|_| Error::runtime("number of steps must be non-negative"))?;
     let out = Body::new(&dims_of(&[steps])?, dtype, device)?;
     if count > 0 {
@@ -126,17 +126,23 @@ fn complex_bounds(name: &str, start: Operand, end: Operand, dtype: Option<DType>
 }
 
 /// A complex range, composed of ranges of the real and imaginary parts.
-fn complex_spaced(start: Operand, end: Operand, steps: i64, dtype: DType, device: Device) -> Result<Body> {
+fn fill_complex_range(
+    start: Operand,
+    end: Operand,
+    steps: i64,
+    dtype: DType,
+    device: Device,
+) -> Result<Body> {
     let (a, b, part) = (start.item()?, end.item()?, dtype.to_real());
-    let real = Tensor::new(spaced(a.as_f64(), b.as_f64(), steps, part, device)?);
-    let imag = Tensor::new(spaced(a.imaginary(), b.imaginary(), steps, part, device)?);
+    let real = Tensor::new(fill_range(a.as_f64(), b.as_f64(), steps, part, device)?);
+    let imag = Tensor::new(fill_range(a.imaginary(), b.imaginary(), steps, part, device)?);
     let made = crate::ops::complex::complex(&real, &imag)?;
     let body = made.body().clone();
     Ok(body)
 }
 
 /// The batching rule, if a bound is batched: each example has its own bounds.
-fn spaced_samples(start: Operand, end: Operand, steps: i64, dtype: DType) -> Result<Option<Tensor>> {
+fn fill_ranges(start: Operand, end: Operand, steps: i64, dtype: DType) -> Result<Option<Tensor>> {
     if !start.is_batched() && !end.is_batched() {
         return Ok(None);
     }
@@ -279,17 +285,17 @@ pub fn linspace(
     check_bounds("linspace", start, end)?;
     if let Some(kind) = complex_bounds("linspace", start, end, dtype)? {
         return fresh_leaf(
-            complex_spaced(start, end, steps, kind, device.unwrap_or(Device::Cpu))?,
+            fill_complex_range(start, end, steps, kind, device.unwrap_or(Device::Cpu))?,
             requires_grad,
         );
     }
     let dtype = dtype.unwrap_or_else(default_dtype);
     check_spaced("linspace_cpu", dtype, steps)?;
-    if let Some(made) = spaced_samples(start, end, steps, dtype)? {
+    if let Some(made) = fill_ranges(start, end, steps, dtype)? {
         return Ok(made);
     }
     fresh_leaf(
-        spaced(
+        fill_range(
             bound(start, dtype, steps)?,
             bound(end, dtype, steps)?,
             steps,
@@ -335,7 +341,8 @@ pub fn logspace(
     let _ = (layout, pin_memory);
     check_bounds("logspace", start, end)?;
     if let Some(kind) = complex_bounds("logspace", start, end, dtype)? {
-        let exponents = Tensor::new(complex_spaced(start, end, steps, kind, device.unwrap_or(Device::Cpu))?);
+        let exponents =
+            Tensor::new(fill_complex_range(start, end, steps, kind, device.unwrap_or(Device::Cpu))?);
         let body = crate::ops::elementwise::power::power(base.into(), (&exponents).into())?.body().clone();
         return fresh_leaf(body, requires_grad);
     }
@@ -346,10 +353,10 @@ pub fn logspace(
     } else {
         DType::F32
     };
-    if let Some(exponents) = spaced_samples(start, end, steps, work)? {
+    if let Some(exponents) = fill_ranges(start, end, steps, work)? {
         return to_dtype(&crate::ops::elementwise::power::power(base.into(), (&exponents).into())?, dtype);
     }
-    let exponents = Tensor::new(spaced(
+    let exponents = Tensor::new(fill_range(
         bound(start, dtype, steps)?,
         bound(end, dtype, steps)?,
         steps,

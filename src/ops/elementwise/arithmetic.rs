@@ -14,7 +14,7 @@ use crate::tensor::levels::tangents::DualLevel;
 use smallvec::SmallVec;
 
 /// The row and arguments for `add` or `sub` with `alpha`.
-fn scaled(
+fn scale_operand(
     row: &'static Pointwise,
     args: &mut SmallVec<[Arg; 8]>,
     alpha: Scalar,
@@ -43,11 +43,11 @@ fn scaled(
 }
 
 fn add_times(args: &mut SmallVec<[Arg; 8]>, alpha: Scalar) -> Result<Option<&'static Row>> {
-    scaled(&add_scaled::ROW, args, alpha)
+    scale_operand(&add_scaled::ROW, args, alpha)
 }
 
 fn sub_times(args: &mut SmallVec<[Arg; 8]>, alpha: Scalar) -> Result<Option<&'static Row>> {
-    scaled(&sub_scaled::ROW, args, alpha)
+    scale_operand(&sub_scaled::ROW, args, alpha)
 }
 
 /// In `rsub`, `alpha` scales the first operand.
@@ -80,7 +80,7 @@ fn same_dtypes(operands: &[Operand]) -> Result<()> {
 }
 
 /// Rejects operands of `lerp` with different dtypes: it has no type promotion.
-fn interpolated(operands: &[Operand]) -> Result<()> {
+fn check_lerp(operands: &[Operand]) -> Result<()> {
     let [Operand::Tensor(first), end, weight] = operands else { return Ok(()) };
     let dtype = first.dtype();
     let other = |operand: &Operand| operand.tensor().map(|t| (t.dtype(), t.ndim())).filter(|t| t.0 != dtype);
@@ -105,7 +105,7 @@ fn interpolated(operands: &[Operand]) -> Result<()> {
 }
 
 /// Rejects integers as operands of the division in `addcdiv`.
-fn divided(operands: &[Operand]) -> Result<()> {
+fn check_addcdiv(operands: &[Operand]) -> Result<()> {
     match operands {
         [_, Operand::Tensor(a), Operand::Tensor(b), ..]
             if !a.dtype().is_differentiable() && !b.dtype().is_differentiable() =>
@@ -477,7 +477,7 @@ pointwise! {
     /// Examples:
     ///     >>> torch.lerp(torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0]), 0.5)
     ///     tensor([ 5.5000, 11.0000])
-    [complex = |a, b, weight| a.add(&b.sub(a).mul(weight)), aten(Tensor, Scalar), node = "LerpBackward1", by_number = "LerpBackward0", check = interpolated, overloads((2, 2), (2, 2)), rounds = Tensors] lerp(input, end, weight): FloatAlike = multiply_add(select(weight - 1.0, weight, lt(abs(weight), 0.5)), end - input, select(end, input, lt(abs(weight), 0.5))),
+    [complex = |a, b, weight| a.add(&b.sub(a).mul(weight)), aten(Tensor, Scalar), node = "LerpBackward1", by_number = "LerpBackward0", check = check_lerp, overloads((2, 2), (2, 2)), rounds = Tensors] lerp(input, end, weight): FloatAlike = multiply_add(select(weight - 1.0, weight, lt(abs(weight), 0.5)), end - input, select(end, input, lt(abs(weight), 0.5))),
         input: |g, weight| g * (1.0 - conj(weight)), end: |g, weight| g * conj(weight), weight: |g, input, end; weight| g * conj(end - input);
     /// Add a product of two tensors, scaled by `value`: `input + value * tensor1 * tensor2`.
     ///
@@ -500,7 +500,7 @@ pointwise! {
     /// Examples:
     ///     >>> torch.addcdiv(torch.ones(2), torch.tensor([1.0, 2.0]), torch.tensor([2.0, 4.0]), value=0.5)
     ///     tensor([1.2500, 1.2500])
-    [complex = |a, b, c, value| a.add(&b.div(c).mul(value)), tensors, check = divided, overloads((2, 3)), rounds = Tensors] addcdiv(input, tensor1, tensor2; value = 1): FloatAlike = input + value * tensor1 / tensor2,
+    [complex = |a, b, c, value| a.add(&b.div(c).mul(value)), tensors, check = check_addcdiv, overloads((2, 3)), rounds = Tensors] addcdiv(input, tensor1, tensor2; value = 1): FloatAlike = input + value * tensor1 / tensor2,
         input: |g; tensor2| g, tensor1: |g, tensor2, value| g * conj(value / tensor2),
         tensor2: |g, tensor1, tensor2, value| -g * conj(tensor1 * value / (tensor2 * tensor2));
 }

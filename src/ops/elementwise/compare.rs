@@ -16,7 +16,7 @@ pointwise! {
         input: |g, input| select(0.0, g, is_finite(input));
 }
 
-fn replaced(input: &Tensor, numbers: [f64; 3]) -> Result<Tensor> {
+fn replace(input: &Tensor, numbers: [f64; 3]) -> Result<Tensor> {
     let [nan, high, low] = numbers.map(|n| Operand::Scalar(Scalar::Float(n)));
     apply(&replace_special::ROW, &[input.into(), nan, high, low])
 }
@@ -27,7 +27,7 @@ impl NanToNum {
     fn forward(input: &Tensor, #[hidden] numbers: [f64; 3]) -> Result<Body> {
         no_grad(|| {
             let parts = complex::view_as_real(&complex::resolve_conj(input)?)?;
-            complex::view_as_complex(&replaced(&parts, numbers)?)
+            complex::view_as_complex(&replace(&parts, numbers)?)
         })
     }
     fn d_input(g: V, input: V) -> V {
@@ -168,5 +168,5 @@ pub fn nan_to_num(
     }
     let most = largest(input.dtype().to_real());
     let numbers = [nan.unwrap_or(0.0), posinf.unwrap_or(most), neginf.unwrap_or(-most)];
-    if input.dtype().is_complex() { NanToNum::call(input, numbers) } else { replaced(input, numbers) }
+    if input.dtype().is_complex() { NanToNum::call(input, numbers) } else { replace(input, numbers) }
 }

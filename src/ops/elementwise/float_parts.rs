@@ -6,7 +6,7 @@ use crate::operator::primitives::copies::to_dtype;
 use crate::ops::prelude::*;
 
 /// A contiguous copy in `dtype`, expanded to `shape`.
-pub fn copied(x: &Body, shape: &[usize], dtype: DType) -> Result<Body> {
+pub fn copy_as(x: &Body, shape: &[usize], dtype: DType) -> Result<Body> {
     converted(&x.with_layout(x.layout.broadcast_to(shape)), dtype)
 }
 
@@ -51,7 +51,7 @@ impl Nextafter {
         let (x, y) = (input.body(), other.body());
         fork!([&x, &y], cpu: Ok(()), gpu: no_shader("nextafter", x.dtype))?;
         let shape = broadcast(x.shape(), y.shape())?;
-        let (out, other) = (copied(&x, &shape, DType::F64)?, copied(&y, &shape, DType::F64)?);
+        let (out, other) = (copy_as(&x, &shape, DType::F64)?, copy_as(&y, &shape, DType::F64)?);
         let (bits, least) = match x.dtype {
             DType::F64 => (52, -1022),
             DType::F32 => (23, -126),

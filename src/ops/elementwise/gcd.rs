@@ -2,7 +2,7 @@
 
 use crate::base::broadcast;
 use crate::operator::primitives::copies::to_dtype;
-use crate::ops::elementwise::float_parts::{common, copied};
+use crate::ops::elementwise::float_parts::{common, copy_as};
 use crate::ops::prelude::*;
 
 fn map_integers(
@@ -43,7 +43,7 @@ impl Whole {
         let (x, y) = (input.body(), other.body());
         fork!([&x, &y], cpu: Ok(()), gpu: no_shader(by.name, x.dtype))?;
         let shape = broadcast(x.shape(), y.shape())?;
-        let (out, other) = (copied(&x, &shape, DType::I64)?, copied(&y, &shape, DType::I64)?);
+        let (out, other) = (copy_as(&x, &shape, DType::I64)?, copy_as(&y, &shape, DType::I64)?);
         if out.numel() > 0 {
             fork!([&out, &other],
                 cpu: done(crate::cpu::wide::map_whole(out.host()?, other.host()?, by.f)),

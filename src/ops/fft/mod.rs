@@ -50,7 +50,7 @@ fn along(
 }
 
 /// Transforms complex numbers along the dimensions.
-fn transformed(x: &Body, dims: &[i64], forward: bool, scale: f64) -> Result<Body> {
+fn transform_dims(x: &Body, dims: &[i64], forward: bool, scale: f64) -> Result<Body> {
     fork!([x], cpu: Ok(()), gpu: no_shader("fft", x.dtype))?;
     let mut made = x.clone();
     for (at, &dim) in dims.iter().enumerate() {
@@ -64,7 +64,7 @@ fn transformed(x: &Body, dims: &[i64], forward: bool, scale: f64) -> Result<Body
 }
 
 /// Completes the transform of `n` real numbers, whose second half mirrors the first.
-fn mirrored(half: &Body, dim: i64, n: usize) -> Result<Body> {
+fn mirror(half: &Body, dim: i64, n: usize) -> Result<Body> {
     let mut shape = Dims::from_slice(half.shape());
     let given = shape[dim as usize];
     shape[dim as usize] = n;
@@ -83,7 +83,7 @@ fn mirrored(half: &Body, dim: i64, n: usize) -> Result<Body> {
 }
 
 /// Copies the values into `layout`, unless they are a new result with this layout.
-fn laid_out(made: Body, input: &Body, layout: Layout) -> Result<Body> {
+fn copy_into_layout(made: Body, input: &Body, layout: Layout) -> Result<Body> {
     if made.layout == layout && !made.storage.same(&input.storage) {
         return Ok(made);
     }
@@ -108,7 +108,7 @@ fn results_layout(input: &Layout, shape: &[usize], dims: &[i64], sorted: usize) 
     layout
 }
 
-fn counted(shape: &[usize], dims: &[i64]) -> usize {
+fn count_elements(shape: &[usize], dims: &[i64]) -> usize {
     dims.iter().map(|&d| shape[d as usize]).product()
 }
 
@@ -128,9 +128,9 @@ fn behind(b: &Batch, dims: &[i64]) -> Ints {
 impl FftC2C {
     fn forward(input: &Tensor, dim: Ints, normalization: i64, forward: bool) -> Result<Body> {
         let x = input.body();
-        let by = scale(normalization, counted(x.shape(), &dim));
+        let by = scale(normalization, count_elements(x.shape(), &dim));
         let layout = results_layout(&x.layout, x.shape(), &dim, dim.len());
-        laid_out(transformed(&x, &dim, forward, by)?, &x, layout)
+        copy_into_layout(transform_dims(&x, &dim, forward, by)?, &x, layout)
     }
     fn d_input(g: &Tensor, dim: Ints, normalization: i64, forward: bool) -> Result<Tensor> {
         FftC2C::call(g, dim, normalization, !forward)
@@ -144,21 +144,21 @@ impl FftC2C {
 impl FftR2C {
     fn forward(input: &Tensor, dim: Ints, normalization: i64, onesided: bool) -> Result<Body> {
         let x = input.body();
-        let by = scale(normalization, counted(x.shape(), &dim));
+        let by = scale(normalization, count_elements(x.shape(), &dim));
         let (last, others) = split_last(&dim)?;
         let n = x.shape()[last as usize];
         let half = along(&x, last, n / 2 + 1, x.dtype.to_complex(), |from, to| {
             // SAFETY: both are contiguous, `to` is new, and their rows have the lengths that the kernel expects.
             unsafe { crate::cpu::fft::from_real(from, to, by) }
         })?;
-        let made = if onesided { half } else { mirrored(&half, last, n)? };
-        let made = transformed(&made, others, true, 1.0)?;
+        let made = if onesided { half } else { mirror(&half, last, n)? };
+        let made = transform_dims(&made, others, true, 1.0)?;
         let layout = results_layout(&x.layout, made.shape(), &dim, dim.len() - 1);
-        laid_out(made, &x, layout)
+        copy_into_layout(made, &x, layout)
     }
     fn d_input(g: &Tensor, at: Meta, dim: Ints, normalization: i64, onesided: bool) -> Result<Tensor> {
         let last = dim.last().copied().unwrap_or(-1) as usize;
-        let whole = if onesided { resized(g, last, at.shape[last])? } else { g.clone() };
+        let whole = if onesided { resize(g, last, at.shape[last])? } else { g.clone() };
         real(&FftC2C::call(&whole, dim, normalization, false)?)
     }
     fn batch(b: &Batch, input: &Tensor, dim: Ints, normalization: i64, onesided: bool) -> Result<Tensor> {
@@ -174,8 +174,8 @@ impl FftC2R {
         let n = last_dim_size as usize;
         let mut shape = Dims::from_slice(x.shape());
         shape[last as usize] = n;
-        let by = scale(normalization, counted(&shape, &dim));
-        let half = transformed(&x, others, false, 1.0)?;
+        let by = scale(normalization, count_elements(&shape, &dim));
+        let half = transform_dims(&x, others, false, 1.0)?;
         let made = along(&half, last, n, x.dtype.to_real(), |from, to| {
             // SAFETY: both are contiguous, `to` is new, and their rows have the lengths that the kernel expects.
             unsafe { crate::cpu::fft::to_real(from, to, by) }
@@ -184,7 +184,7 @@ impl FftC2R {
             true => x.layout.clone(),
             false => results_layout(&x.layout, x.shape(), others, others.len()),
         };
-        laid_out(made, &x, results_layout(&between, &shape, &[last], 0))
+        copy_into_layout(made, &x, results_layout(&between, &shape, &[last], 0))
     }
     fn d_input(g: &Tensor, at: Meta, dim: Ints, normalization: i64, last_dim_size: i64) -> Result<Tensor> {
         let last = dim.last().copied().unwrap_or(-1);
@@ -204,7 +204,7 @@ impl FftC2R {
 }
 
 /// Cuts or zero-pads a dimension to length `n`.
-fn resized(x: &Tensor, dim: usize, n: usize) -> Result<Tensor> {
+fn resize(x: &Tensor, dim: usize, n: usize) -> Result<Tensor> {
     let have = x.shape()[dim];
     if have >= n {
         return if have == n { Ok(x.clone()) } else { slices::narrow(x, dim as i64, 0, n as i64) };
@@ -216,7 +216,7 @@ fn resized(x: &Tensor, dim: usize, n: usize) -> Result<Tensor> {
 }
 
 /// Converts to the dtype of a transform: floating point or complex.
-fn promoted(x: &Tensor, complex: bool) -> Result<Tensor> {
+fn promote(x: &Tensor, complex: bool) -> Result<Tensor> {
     let dtype = x.dtype();
     let wide = match dtype {
         DType::F16 | DType::BF16 => {
@@ -247,10 +247,10 @@ fn check_length(n: i64) -> Result<usize> {
 
 /// A transform along one dimension, of real or complex numbers.
 fn one(x: &Tensor, n: Option<i64>, dim: i64, norm: Option<&String>, forward: bool) -> Result<Tensor> {
-    let x = promoted(x, false)?;
+    let x = promote(x, false)?;
     let at = existing_dim(dim, x.ndim())?;
     let n = check_length(n.unwrap_or(x.shape()[at] as i64))?;
-    let x = resized(&x, at, n)?;
+    let x = resize(&x, at, n)?;
     let norm = normalization(norm, forward)?;
     if x.dtype().is_complex() {
         return FftC2C::call(&x, smallvec![at as i64], norm, forward);
@@ -268,19 +268,19 @@ fn half(x: &Tensor, n: Option<i64>, dim: i64, norm: Option<&String>, forward: bo
             x.dtype().scalar_name()
         )));
     }
-    let x = promoted(x, false)?;
+    let x = promote(x, false)?;
     let at = existing_dim(dim, x.ndim())?;
     let n = check_length(n.unwrap_or(x.shape()[at] as i64))?;
-    let made = FftR2C::call(&resized(&x, at, n)?, smallvec![at as i64], normalization(norm, forward)?, true)?;
+    let made = FftR2C::call(&resize(&x, at, n)?, smallvec![at as i64], normalization(norm, forward)?, true)?;
     if forward { Ok(made) } else { conj_physical(&made) }
 }
 
 /// Real numbers from the nonredundant half of their transform.
 fn whole(x: &Tensor, n: Option<i64>, dim: i64, norm: Option<&String>, forward: bool) -> Result<Tensor> {
-    let x = promoted(x, true)?;
+    let x = promote(x, true)?;
     let at = existing_dim(dim, x.ndim())?;
     let n = check_length(n.unwrap_or(2 * (x.shape()[at] as i64 - 1)))?;
-    let x = resized(&x, at, n / 2 + 1)?;
+    let x = resize(&x, at, n / 2 + 1)?;
     let x = if forward { conj_physical(&x)? } else { x };
     FftC2R::call(&x, smallvec![at as i64], normalization(norm, forward)?, n as i64)
 }
@@ -316,10 +316,10 @@ fn several(x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>) -> Result<(Ints, Ve
     Ok((dims, sizes))
 }
 
-fn all_resized(x: &Tensor, dims: &[i64], sizes: &[i64]) -> Result<Tensor> {
+fn resize_all(x: &Tensor, dims: &[i64], sizes: &[i64]) -> Result<Tensor> {
     let mut x = x.clone();
     for (&d, &n) in dims.iter().zip(sizes) {
-        x = resized(&x, d as usize, check_length(n)?)?;
+        x = resize(&x, d as usize, check_length(n)?)?;
     }
     Ok(x)
 }
@@ -331,9 +331,9 @@ fn over(
     norm: Option<&String>,
     forward: bool,
 ) -> Result<Tensor> {
-    let x = promoted(x, true)?;
+    let x = promote(x, true)?;
     let (dims, sizes) = several(&x, s, dim)?;
-    let x = all_resized(&x, &dims, &sizes)?;
+    let x = resize_all(&x, &dims, &sizes)?;
     if dims.is_empty() {
         return copies::clone_dense(&x);
     }
@@ -341,13 +341,13 @@ fn over(
 }
 
 fn half_over(x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>, norm: Option<&String>) -> Result<Tensor> {
-    let (x, dims) = real_resized("rfftn", x, s, dim)?;
+    let (x, dims) = resize_real("rfftn", x, s, dim)?;
     FftR2C::call(&x, dims, normalization(norm, true)?, true)
 }
 
 /// `ihfftn`: the nonredundant half of the inverse transform.
-fn half_turned(x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>, norm: Option<&String>) -> Result<Tensor> {
-    let (x, mut dims) = real_resized("ihfftn", x, s, dim)?;
+fn inverse_half(x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>, norm: Option<&String>) -> Result<Tensor> {
+    let (x, mut dims) = resize_real("ihfftn", x, s, dim)?;
     let by = normalization(norm, false)?;
     let last = dims.pop().into_iter().collect();
     let half = conj_physical(&FftR2C::call(&x, last, by, true)?)?;
@@ -355,7 +355,7 @@ fn half_turned(x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>, norm: Option<&S
 }
 
 /// The real input, resized to the requested lengths, and the dimensions to transform.
-fn real_resized(op: &str, x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>) -> Result<(Tensor, Ints)> {
+fn resize_real(op: &str, x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>) -> Result<(Tensor, Ints)> {
     if x.dtype().is_complex() {
         let name = x.dtype().scalar_name();
         return Err(Error::type_error(match op {
@@ -363,22 +363,27 @@ fn real_resized(op: &str, x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>) -> R
             _ => format!("{op} expects a real-valued input tensor, but got {name}"),
         }));
     }
-    let x = promoted(x, false)?;
+    let x = promote(x, false)?;
     let (dims, sizes) = several(&x, s, dim)?;
     if dims.is_empty() {
         return Err(Error::runtime(format!("{op} must transform at least one axis")));
     }
-    Ok((all_resized(&x, &dims, &sizes)?, dims))
+    Ok((resize_all(&x, &dims, &sizes)?, dims))
 }
 
 fn whole_over(x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>, norm: Option<&String>) -> Result<Tensor> {
-    let (x, dims, n) = half_resized("irfftn", x, s, dim)?;
+    let (x, dims, n) = resize_half("irfftn", x, s, dim)?;
     FftC2R::call(&x, dims, normalization(norm, false)?, n)
 }
 
 /// `hfftn`: the transform of an input whose nonredundant half is given.
-fn whole_turned(x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>, norm: Option<&String>) -> Result<Tensor> {
-    let (x, mut dims, n) = half_resized("hfftn", x, s, dim)?;
+fn transform_from_half(
+    x: &Tensor,
+    s: Option<&Ints>,
+    dim: Option<&Ints>,
+    norm: Option<&String>,
+) -> Result<Tensor> {
+    let (x, mut dims, n) = resize_half("hfftn", x, s, dim)?;
     let by = normalization(norm, true)?;
     let last = dims.pop().into_iter().collect();
     let x = if dims.is_empty() { x } else { FftC2C::call(&x, dims, by, true)? };
@@ -387,8 +392,8 @@ fn whole_turned(x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>, norm: Option<&
 
 /// The input of a transform to real numbers, resized to the nonredundant half of the last length. Also returns the dimensions
 /// and the last length.
-fn half_resized(op: &str, x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>) -> Result<(Tensor, Ints, i64)> {
-    let x = promoted(x, true)?;
+fn resize_half(op: &str, x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>) -> Result<(Tensor, Ints, i64)> {
+    let x = promote(x, true)?;
     let (dims, mut sizes) = several(&x, s, dim)?;
     let Some(last) = sizes.last_mut() else {
         return Err(Error::runtime(format!("{op} must transform at least one axis")));
@@ -399,7 +404,7 @@ fn half_resized(op: &str, x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>) -> R
     }
     let n = check_length(*last)?;
     *last = n as i64 / 2 + 1;
-    Ok((all_resized(&x, &dims, &sizes)?, dims, n as i64))
+    Ok((resize_all(&x, &dims, &sizes)?, dims, n as i64))
 }
 
 macro_rules! lines {
@@ -544,7 +549,7 @@ pub fn fft_irfftn(
     sample = "on_host(fixed([(3, 4)], lambda x: T.fft.hfftn(T.complex(x, x * x))))"
 )]
 pub fn fft_hfftn(input: &Tensor, s: Option<Ints>, dim: Option<Ints>, norm: Option<String>) -> Result<Tensor> {
-    whole_turned(input, s.as_ref(), dim.as_ref(), norm.as_ref())
+    transform_from_half(input, s.as_ref(), dim.as_ref(), norm.as_ref())
 }
 
 /// Compute the inverse of `torch.fft.hfftn`: half of a Hermitian-symmetric signal.
@@ -564,7 +569,7 @@ pub fn fft_ihfftn(
     dim: Option<Ints>,
     norm: Option<String>,
 ) -> Result<Tensor> {
-    half_turned(input, s.as_ref(), dim.as_ref(), norm.as_ref())
+    inverse_half(input, s.as_ref(), dim.as_ref(), norm.as_ref())
 }
 
 macro_rules! planes {
@@ -608,13 +613,13 @@ planes! {
     /// Examples:
     ///     >>> torch.fft.hfft2(torch.ones(2, 3)).shape
     ///     torch.Size([2, 4])
-    fft_hfft2(whole_turned, "on_host(fixed([(2, 3, 4)], lambda x: T.fft.hfft2(T.complex(x, x * x), (3, 5))))");
+    fft_hfft2(transform_from_half, "on_host(fixed([(2, 3, 4)], lambda x: T.fft.hfft2(T.complex(x, x * x), (3, 5))))");
     /// Compute the inverse of `torch.fft.hfft2`: half of a Hermitian-symmetric signal.
     ///
     /// Examples:
     ///     >>> torch.fft.ihfft2(torch.ones(2, 4)).shape
     ///     torch.Size([2, 3])
-    fft_ihfft2(half_turned, "on_host(fixed([(2, 3, 4)], lambda x: parts(T.fft.ihfft2(x))))");
+    fft_ihfft2(inverse_half, "on_host(fixed([(2, 3, 4)], lambda x: parts(T.fft.ihfft2(x))))");
     /// Compute the inverse of `torch.fft.rfft2`: real numbers from half of their transform.
     ///
     /// Examples:

@@ -126,7 +126,7 @@ pub(super) fn any_batched(indices: &[Option<Tensor>]) -> bool {
     indices.iter().flatten().any(Tensor::is_batched)
 }
 
-fn picked(body: &Body, indices: &[Option<Tensor>]) -> Result<Body> {
+fn gather(body: &Body, indices: &[Option<Tensor>]) -> Result<Body> {
     let plan = plan(&body.layout, indices)?;
     let mut out = Body::new(&plan.shape, body.dtype, body.device())?;
     // In a contiguous tensor, dimensions of size 1 may have any stride.
@@ -142,7 +142,7 @@ fn picked(body: &Body, indices: &[Option<Tensor>]) -> Result<Body> {
 #[primitive(tangent = linear, devices = any, shows(self_sym_sizes = sizes(input)))]
 impl Index {
     fn forward(input: &Tensor, indices: &[Option<Tensor>]) -> Result<Body> {
-        picked(&input.body(), indices)
+        gather(&input.body(), indices)
     }
     fn d_input(g: &Tensor, indices: Vec<Option<Tensor>>, at: Meta) -> Result<Tensor> {
         if indices.iter().flatten().any(Tensor::is_special) {
@@ -179,7 +179,7 @@ struct IndexedShape {
     regular: usize,
 }
 
-fn seen(rank: usize, indices: &[Option<Tensor>]) -> Result<IndexedShape> {
+fn infer_shape(rank: usize, indices: &[Option<Tensor>]) -> Result<IndexedShape> {
     let used: Vec<usize> = (0..indices.len()).filter(|&d| indices[d].is_some()).collect();
     let mut block = Dims::new();
     for index in indices.iter().flatten() {
@@ -195,7 +195,7 @@ fn seen(rank: usize, indices: &[Option<Tensor>]) -> Result<IndexedShape> {
 }
 
 pub(super) fn over_samples(b: &Batch, rank: usize, indices: &[Option<Tensor>]) -> Result<OverSamples> {
-    let IndexedShape { block, before, regular } = seen(rank, indices)?;
+    let IndexedShape { block, before, regular } = infer_shape(rank, indices)?;
     let k = b.k();
     let batched = indices.iter().flatten().any(Tensor::is_batched);
     let mut all: Vec<Option<Tensor>> = Vec::new();
@@ -246,7 +246,7 @@ pub(super) fn samples_of<'a>(
 }
 
 /// Permutes the values of a write to the dimensions of the physical result.
-pub(super) fn arranged(b: &Batch, how: &OverSamples, values: &Tensor) -> Result<Tensor> {
+pub(super) fn arrange(b: &Batch, how: &OverSamples, values: &Tensor) -> Result<Tensor> {
     let values = b.aligned(values, how.order.len() - b.k())?;
     if in_order(&how.order) {
         return Ok(values);

@@ -6,7 +6,7 @@ use crate::operator::inplace;
 use crate::operator::inplace::warn_expanded;
 use crate::operator::primitives::constant;
 use crate::ops::indexing::advanced::{
-    any_batched, arranged, check_places, index, over_samples, plan, samples_of,
+    any_batched, arrange, check_places, index, over_samples, plan, samples_of,
 };
 use crate::ops::indexing::index::expand_masks;
 use crate::ops::prelude::*;
@@ -67,7 +67,7 @@ impl IndexPut {
     ) -> Result<Tensor> {
         let b = samples_of(input, indices, Some(values));
         let how = over_samples(&b, input.ndim(), indices)?;
-        let values = arranged(&b, &how, values)?;
+        let values = arrange(&b, &how, values)?;
         Ok(b.wrap(IndexPut::call(&b.full(input)?, &how.indices, &values, accumulate)?))
     }
 }
@@ -120,7 +120,7 @@ fn put_samples(
     crate::operator::batch::check_target(part, &others)?;
     let b = samples_of(part, &[], None);
     let how = over_samples(&b, part.ndim(), indices)?;
-    let values = arranged(&b, &how, values)?;
+    let values = arrange(&b, &how, values)?;
     index_put_into(whole.physical(), part.physical(), &how.indices, &values, accumulate)
 }
 

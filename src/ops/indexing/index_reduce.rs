@@ -8,7 +8,7 @@ use crate::operator::pointwise::dtype_checks;
 use crate::operator::primitives::views::{ints, reshape};
 use crate::ops::indexing::index::IndexSelect;
 use crate::ops::indexing::scatter::IndexFill0;
-use crate::ops::indexing::scatter_reduce::{Meeting, Reduced, ScatterReduce, reduced};
+use crate::ops::indexing::scatter_reduce::{Reduced, ScatterReduce, ScatterReduction, reduce_into};
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;
 use crate::ops::shape::view::expand;
@@ -38,7 +38,7 @@ fn as_elements<'a>(
     src: &'a Tensor,
     result: &'a Tensor,
     (dim, index): (i64, &'a Tensor),
-    how: Meeting,
+    how: ScatterReduction,
     own: bool,
 ) -> Reduced<'a> {
     Reduced { input, src, result, dim, index, how, own, twice: &SEVERAL_ZEROS }
@@ -51,10 +51,10 @@ impl IndexReduce {
         dim: i64,
         index: &Tensor,
         source: &Tensor,
-        reduce: Meeting,
+        reduce: ScatterReduction,
         include_self: bool,
     ) -> Result<Body> {
-        no_grad(|| reduced(input, source, dim, &everywhere(index, dim, source)?, reduce, include_self))
+        no_grad(|| reduce_into(input, source, dim, &everywhere(index, dim, source)?, reduce, include_self))
     }
     fn d_input(
         g: V,
@@ -63,7 +63,7 @@ impl IndexReduce {
         index: &Tensor,
         source: &Tensor,
         result: &Tensor,
-        reduce: Meeting,
+        reduce: ScatterReduction,
         include_self: bool,
     ) -> Result<V> {
         let all = everywhere(index, dim, source)?;
@@ -77,7 +77,7 @@ impl IndexReduce {
         index: &Tensor,
         source: &Tensor,
         result: &Tensor,
-        reduce: Meeting,
+        reduce: ScatterReduction,
         include_self: bool,
     ) -> Result<V> {
         let all = everywhere(index, dim, source)?;
@@ -94,7 +94,7 @@ impl IndexReduce {
         dim: i64,
         index: &Tensor,
         source: &Tensor,
-        reduce: Meeting,
+        reduce: ScatterReduction,
         include_self: bool,
     ) -> Result<Tensor> {
         ScatterReduce::call(input, dim, &everywhere(index, dim, source)?, source, reduce, include_self)
@@ -182,10 +182,10 @@ pub fn index_reduce(
     static TOLD: AtomicBool = AtomicBool::new(false);
     warn_once(&TOLD, "index_reduce() is in beta and the API may change at any time.")?;
     let how = match reduce {
-        "prod" => Meeting::Prod,
-        "mean" => Meeting::Mean,
-        "amax" => Meeting::Max,
-        "amin" => Meeting::Min,
+        "prod" => ScatterReduction::Prod,
+        "mean" => ScatterReduction::Mean,
+        "amax" => ScatterReduction::Max,
+        "amin" => ScatterReduction::Min,
         other => {
             return Err(Error::runtime(format!(
                 "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {other}."
@@ -194,8 +194,8 @@ pub fn index_reduce(
     };
     let at = check(input, dim, index, source)?;
     match how {
-        Meeting::Max => dtype_checks::order("maximum_cpu", input.dtype())?,
-        Meeting::Min => dtype_checks::order("minimum_cpu", input.dtype())?,
+        ScatterReduction::Max => dtype_checks::order("maximum_cpu", input.dtype())?,
+        ScatterReduction::Min => dtype_checks::order("minimum_cpu", input.dtype())?,
         _ => {}
     }
     if input.dtype().is_complex() && any_requires_grad([input, source]) {

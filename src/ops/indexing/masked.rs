@@ -33,7 +33,7 @@ fn check_mask(op: &str, mask: &Tensor) -> Result<()> {
 }
 
 /// `value` where the mask is true, else `input`, in the dtype of `input`.
-fn filled_at(input: &Tensor, mask: &Tensor, value: Operand) -> Result<Body> {
+fn fill_masked(input: &Tensor, mask: &Tensor, value: Operand) -> Result<Body> {
     check_mask("masked_fill_", mask)?;
     broadcast(&mask.shape(), &input.shape())?;
     let made = mode::with_grad(false, || {
@@ -57,7 +57,7 @@ fn put_masked(input: &Tensor, mask: &Tensor, values: &Tensor) -> Result<Tensor> 
 }
 
 /// The batching rule: `value` where the mask is true, else `x`, in the dtype of `x`.
-pub(super) fn masked(x: &Tensor, mask: &Tensor, value: Operand) -> Result<Tensor> {
+pub(super) fn fill_samples(x: &Tensor, mask: &Tensor, value: Operand) -> Result<Tensor> {
     broadcast(&mask.shape(), &x.shape())?;
     let chosen = crate::operator::pointwise::apply(&a::choose::ROW, &[value, x.into(), mask.into()])?;
     copies::to_dtype(&chosen, x.dtype())
@@ -73,13 +73,13 @@ pub fn warn_fill(target: &Tensor) -> Result<()> {
 impl MaskedFill0 {
     fn forward(input: &Tensor, mask: &Tensor, value: Scalar) -> Result<Body> {
         holds(input.dtype(), value)?;
-        filled_at(input, mask, value.into())
+        fill_masked(input, mask, value.into())
     }
     fn d_input(g: &Tensor, mask: &Tensor) -> Result<Tensor> {
         MaskedFill0::call(g, mask, Scalar::Int(0))
     }
     fn batch(_b: &Batch, input: &Tensor, mask: &Tensor, value: Scalar) -> Result<Tensor> {
-        masked(input, mask, value.into())
+        fill_samples(input, mask, value.into())
     }
 }
 
@@ -87,7 +87,7 @@ impl MaskedFill0 {
 #[primitive]
 impl MaskedFill1 {
     fn forward(input: &Tensor, mask: &Tensor, value: &Tensor) -> Result<Body> {
-        filled_at(input, mask, value.into())
+        fill_masked(input, mask, value.into())
     }
     fn d_input(g: &Tensor, mask: &Tensor) -> Result<Tensor> {
         MaskedFill0::call(g, mask, Scalar::Int(0))
@@ -99,7 +99,7 @@ impl MaskedFill1 {
         Sum::call(&hit)
     }
     fn batch(_b: &Batch, input: &Tensor, mask: &Tensor, value: &Tensor) -> Result<Tensor> {
-        masked(input, mask, value.into())
+        fill_samples(input, mask, value.into())
     }
 }
 
@@ -116,7 +116,7 @@ impl MaskedFill1 {
     function,
     method,
     overloads((2, 2), (2, 2)),
-    sample = "masked(lambda x, m: x.masked_fill(m, 1.5))"
+    sample = "fill_samples(lambda x, m: x.masked_fill(m, 1.5))"
 )]
 pub fn masked_fill(input: &Tensor, mask: &Tensor, #[elsewhere] value: Operand) -> Result<Tensor> {
     match value {
@@ -314,7 +314,7 @@ impl MaskedSelect {
     function,
     method,
     out(message = "masked_select(): self and result must have the same scalar type", apart),
-    sample = "masked(named(name))"
+    sample = "fill_samples(named(name))"
 )]
 pub fn masked_select(input: &Tensor, mask: &Tensor) -> Result<Tensor> {
     if mask.dtype() != DType::Bool {

@@ -13,7 +13,7 @@ use crate::ops::indexing::index::{
     Gather, IndexSelect, along, as_line, as_runtime, check_vector, down, from_lines, on_lines,
     size_and_stride, spread_positions,
 };
-use crate::ops::indexing::masked::masked;
+use crate::ops::indexing::masked::fill_samples;
 use crate::ops::indexing::slice_checks::{check_index, check_slices};
 use crate::ops::prelude::*;
 use std::sync::atomic::AtomicBool;
@@ -116,7 +116,7 @@ pub(crate) fn add_slices(out: &Body, source: &Body, dim: i64, index: &Tensor) ->
 }
 
 /// The batching rule for writing or adding slices of `source` at a vector of positions.
-pub(crate) fn placed(
+pub(crate) fn place(
     b: &Batch,
     x: &Tensor,
     dim: i64,
@@ -195,7 +195,7 @@ impl ScatterAdd {
 }
 
 /// `source` times `alpha`, in the dtype of `source`.
-fn scaled(source: &Tensor, alpha: Scalar) -> Result<Tensor> {
+fn scale(source: &Tensor, alpha: Scalar) -> Result<Tensor> {
     let number = constant::full(&[], alpha, source.dtype(), source.device());
     crate::ops::reduction::reduce::no_grad(|| crate::ops::elementwise::arithmetic::mul(source, &number?))
         .map(Tensor::new)
@@ -212,7 +212,7 @@ impl IndexAdd {
         if alpha.is_one() {
             return add_slices(input, &source.body(), dim, index);
         }
-        add_slices(input, &scaled(source, alpha)?.body(), dim, index)
+        add_slices(input, &scale(source, alpha)?.body(), dim, index)
     }
     fn d_input(g: V) -> V {
         g
@@ -231,9 +231,9 @@ impl IndexAdd {
         alpha: Scalar,
     ) -> Result<Tensor> {
         if alpha.is_one() {
-            return placed(b, input, dim, index, source, Put::Add);
+            return place(b, input, dim, index, source, Put::Add);
         }
-        placed(b, input, dim, index, &crate::ops::elementwise::arithmetic::mul(source, alpha)?, Put::Add)
+        place(b, input, dim, index, &crate::ops::elementwise::arithmetic::mul(source, alpha)?, Put::Add)
     }
 }
 
@@ -332,11 +332,11 @@ fn copy_slices(out: &Body, from: &Body, dim: i64, index: &Tensor) -> Result<()> 
 #[primitive(dense)]
 impl Scatter1 {
     fn check(input: &Body, dim: i64, index: &Tensor, value: Scalar) -> Result<()> {
-        let src = expanded_number(input, index, value)?;
+        let src = expand_number(input, index, value)?;
         Scatter::check(input, dim, index, &src, Put::Assign)
     }
     fn write(input: &Body, dim: i64, index: &Tensor, value: Scalar) -> Result<()> {
-        Scatter::write(input, dim, index, &expanded_number(input, index, value)?, Put::Assign)
+        Scatter::write(input, dim, index, &expand_number(input, index, value)?, Put::Assign)
     }
     fn d_input(g: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
         Scatter1::call(g, dim, index, Scalar::Int(0))
@@ -348,14 +348,14 @@ impl Scatter1 {
 }
 
 /// Expands a number to the shape of the index.
-fn expanded_number(like: &Body, index: &Tensor, value: Scalar) -> Result<Tensor> {
+fn expand_number(like: &Body, index: &Tensor, value: Scalar) -> Result<Tensor> {
     let number = constant::full(&[], value, like.dtype, like.device())?;
     let body = number.body();
     Ok(Tensor::new(body.with_layout(body.layout.broadcast_to(&index.shape()))))
 }
 
 /// Calls `put` with the tensor or number that `scatter` writes, and the reduce operation.
-fn scattered<T>(
+fn dispatch<T>(
     input: &Tensor,
     index: &Tensor,
     (src, value): (Option<Operand>, Option<Scalar>),
@@ -372,7 +372,7 @@ fn scattered<T>(
         Some(_) => return Err(Error::runtime("reduce argument must be either add or multiply.")),
     };
     match given {
-        Operand::Scalar(number) => put((&expanded_number(&input.body(), index, number)?).into(), how),
+        Operand::Scalar(number) => put((&expand_number(&input.body(), index, number)?).into(), how),
         Operand::Tensor(_) => {
             static TOLD: AtomicBool = AtomicBool::new(false);
             warn_once(
@@ -401,7 +401,7 @@ fn scattered<T>(
     method,
     out(declared, called = "aten::scatter"),
     overloads((3, 3), (4, 4), (3, 3), (4, 4)),
-    sample = "scattered()"
+    sample = "dispatch()"
 )]
 pub fn scatter(
     input: &Tensor,
@@ -411,7 +411,7 @@ pub fn scatter(
     value: Option<Scalar>,
     reduce: Option<String>,
 ) -> Result<Tensor> {
-    scattered(input, index, (src, value), reduce.as_deref(), |src, how| match src {
+    dispatch(input, index, (src, value), reduce.as_deref(), |src, how| match src {
         Operand::Scalar(number) => Scatter1::call(input, dim, index, number),
         Operand::Tensor(src) => Scatter::call(input, dim, index, src, how),
     })
@@ -427,7 +427,7 @@ pub fn scatter_(
     value: Option<Scalar>,
     reduce: Option<String>,
 ) -> Result<()> {
-    scattered(input, index, (src, value), reduce.as_deref(), |src, how| match src {
+    dispatch(input, index, (src, value), reduce.as_deref(), |src, how| match src {
         Operand::Scalar(number) => Scatter1::over(input, dim, index, number),
         Operand::Tensor(src) => Scatter::over(input, dim, index, src, how),
     })
@@ -517,7 +517,7 @@ impl IndexCopy {
         reshape(&IndexSelect::call(g, dim, index)?, &at.shape)
     }
     fn batch(b: &Batch, input: &Tensor, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
-        placed(b, input, dim, index, source, Put::Assign)
+        place(b, input, dim, index, source, Put::Assign)
     }
 }
 
@@ -592,7 +592,7 @@ impl IndexFill1 {
     fn batch(_b: &Batch, input: &Tensor, dim: i64, index: &Tensor, value: &Tensor) -> Result<Tensor> {
         let zeros = constant::zeros(&input.shape(), DType::F32, input.device())?;
         let hit = IndexFill0::call(&zeros, dim, index, Scalar::Int(1))?;
-        masked(input, &a::ne(&hit, 0i64)?, value.into())
+        fill_samples(input, &a::ne(&hit, 0i64)?, value.into())
     }
 }
 
@@ -635,11 +635,11 @@ fn filling<'a>(input: &Tensor, value: Operand<'a>) -> Result<Operand<'a>> {
             "index_fill_(): Converting complex Scalar to non-complex type is not supported",
         ));
     }
-    as_recorded("index_fill_", value)
+    read_number("index_fill_", value)
 }
 
 /// Reads a 0-d tensor as a number, unless it requires a gradient or a transform is active.
-fn as_recorded<'a>(op: &str, value: Operand<'a>) -> Result<Operand<'a>> {
+fn read_number<'a>(op: &str, value: Operand<'a>) -> Result<Operand<'a>> {
     match value {
         Operand::Tensor(t) if t.ndim() == 0 && (t.is_special() || t.requires_grad()) => Ok(value),
         value => number(op, value).map(Operand::Scalar),

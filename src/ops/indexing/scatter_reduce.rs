@@ -19,7 +19,7 @@ use crate::tensor::{Derivative, Edge, Recorder, any_requires_grad, no_derivative
 
 /// The reduce operation for values sent to the same position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Meeting {
+pub enum ScatterReduction {
     Sum,
     Prod,
     Mean,
@@ -27,15 +27,21 @@ pub enum Meeting {
     Min,
 }
 
-impl Keep for Meeting {
+impl Keep for ScatterReduction {
     fn shown(&self) -> Shown {
         Shown::Text(self.name().into())
     }
 }
 
-impl Meeting {
-    fn named(name: &str) -> Result<Meeting> {
-        let all = [Meeting::Sum, Meeting::Prod, Meeting::Mean, Meeting::Max, Meeting::Min];
+impl ScatterReduction {
+    fn from_name(name: &str) -> Result<ScatterReduction> {
+        let all = [
+            ScatterReduction::Sum,
+            ScatterReduction::Prod,
+            ScatterReduction::Mean,
+            ScatterReduction::Max,
+            ScatterReduction::Min,
+        ];
         all.into_iter().find(|how| how.name() == name).ok_or_else(|| {
             Error::runtime(format!(
                 "reduce argument must be either sum, prod, mean, amax or amin, got {name}"
@@ -46,46 +52,48 @@ impl Meeting {
     /// The name of the operation in PyTorch's API.
     pub fn name(self) -> &'static str {
         match self {
-            Meeting::Sum => "sum",
-            Meeting::Prod => "prod",
-            Meeting::Mean => "mean",
-            Meeting::Max => "amax",
-            Meeting::Min => "amin",
+            ScatterReduction::Sum => "sum",
+            ScatterReduction::Prod => "prod",
+            ScatterReduction::Mean => "mean",
+            ScatterReduction::Max => "amax",
+            ScatterReduction::Min => "amin",
         }
     }
 
     fn put(self) -> Put {
         match self {
-            Meeting::Sum | Meeting::Mean => Put::Add,
-            Meeting::Prod => Put::Mul,
-            Meeting::Max => Put::Max,
-            Meeting::Min => Put::Min,
+            ScatterReduction::Sum | ScatterReduction::Mean => Put::Add,
+            ScatterReduction::Prod => Put::Mul,
+            ScatterReduction::Max => Put::Max,
+            ScatterReduction::Min => Put::Min,
         }
     }
 }
 
 /// The neutral element of the operation at the written positions, as the start if `include_self` is false.
-fn neutral(input: &Tensor, src: &Tensor, dim: i64, index: &Tensor, how: Meeting) -> Result<Tensor> {
+fn neutral(input: &Tensor, src: &Tensor, dim: i64, index: &Tensor, how: ScatterReduction) -> Result<Tensor> {
     let number = match how {
         // Any of the values sent is a valid start.
-        Meeting::Max | Meeting::Min => return Scatter::call(input, dim, index, src, Put::Assign),
-        Meeting::Prod => Scalar::Int(1),
-        Meeting::Sum | Meeting::Mean => Scalar::Int(0),
+        ScatterReduction::Max | ScatterReduction::Min => {
+            return Scatter::call(input, dim, index, src, Put::Assign);
+        }
+        ScatterReduction::Prod => Scalar::Int(1),
+        ScatterReduction::Sum | ScatterReduction::Mean => Scalar::Int(0),
     };
     Scatter1::call(input, dim, index, number)
 }
 
-pub(crate) fn reduced(
+pub(crate) fn reduce_into(
     input: &Tensor,
     src: &Tensor,
     dim: i64,
     index: &Tensor,
-    how: Meeting,
+    how: ScatterReduction,
     own: bool,
 ) -> Result<Tensor> {
     let start = if own { input.clone() } else { neutral(input, src, dim, index, how)? };
     let out = Scatter::call(&start, dim, index, src, how.put())?;
-    if how != Meeting::Mean {
+    if how != ScatterReduction::Mean {
         return Ok(out);
     }
     let count = count_values(input, dim, index, own)?;
@@ -111,7 +119,7 @@ pub(crate) struct Reduced<'a> {
     pub dim: i64,
     /// The position that each element of `src` is sent to.
     pub index: &'a Tensor,
-    pub how: Meeting,
+    pub how: ScatterReduction,
     pub own: bool,
     /// The node that makes the double backward fail if several zeros are sent to the same position.
     pub twice: &'static Derivative,
@@ -127,8 +135,8 @@ impl Reduced<'_> {
     /// The gradient of the input, as if it took part at every position.
     pub fn for_input(&self, g: V) -> Result<V> {
         Ok(match self.how {
-            Meeting::Sum => g,
-            Meeting::Mean => g / V::from(count_values(self.input, self.dim, self.index, self.own)?),
+            ScatterReduction::Sum => g,
+            ScatterReduction::Mean => g / V::from(count_values(self.input, self.dim, self.index, self.own)?),
             _ => g * V::from(self.operand_derivatives()?.input),
         })
     }
@@ -136,8 +144,10 @@ impl Reduced<'_> {
     /// The gradient of the source; `sent` gathers a gradient at the positions that elements are sent to.
     pub fn for_source(&self, g: V, sent: impl FnOnce(V) -> V) -> Result<V> {
         Ok(match self.how {
-            Meeting::Sum => sent(g),
-            Meeting::Mean => sent(g / V::from(count_values(self.input, self.dim, self.index, self.own)?)),
+            ScatterReduction::Sum => sent(g),
+            ScatterReduction::Mean => {
+                sent(g / V::from(count_values(self.input, self.dim, self.index, self.own)?))
+            }
             _ => sent(g) * V::from(self.operand_derivatives()?.src),
         })
     }
@@ -149,7 +159,7 @@ impl Reduced<'_> {
     fn operand_derivatives(&self) -> Result<OperandDerivatives> {
         let &Reduced { input, src, result, dim, index, how, own, twice } = self;
         let there = |t: &Tensor| Gather::call(t, dim, index);
-        if how == Meeting::Prod {
+        if how == ScatterReduction::Prod {
             let without_zeros = |t: &Tensor| MaskedFill0::call(t, &a::eq(t, 0.0)?, Scalar::Int(1));
             let (full_input, full_src) = (without_zeros(input)?, without_zeros(src)?);
             let others = self.again(&full_input, src)?;
@@ -203,10 +213,10 @@ impl ScatterReduce {
         dim: i64,
         index: &Tensor,
         src: &Tensor,
-        reduce: Meeting,
+        reduce: ScatterReduction,
         include_self: bool,
     ) -> Result<Body> {
-        no_grad(|| reduced(input, src, dim, index, reduce, include_self))
+        no_grad(|| reduce_into(input, src, dim, index, reduce, include_self))
     }
     fn d_input(
         g: V,
@@ -215,7 +225,7 @@ impl ScatterReduce {
         index: &Tensor,
         src: &Tensor,
         result: &Tensor,
-        reduce: Meeting,
+        reduce: ScatterReduction,
         include_self: bool,
     ) -> Result<V> {
         let g =
@@ -230,7 +240,7 @@ impl ScatterReduce {
         index: &Tensor,
         src: &Tensor,
         result: &Tensor,
-        reduce: Meeting,
+        reduce: ScatterReduction,
         include_self: bool,
     ) -> Result<V> {
         Reduced { input, src, result, dim, index, how: reduce, own: include_self, twice: &SEVERAL_ZEROS }
@@ -242,7 +252,7 @@ impl ScatterReduce {
         dim: i64,
         index: &Tensor,
         src: &Tensor,
-        reduce: Meeting,
+        reduce: ScatterReduction,
         include_self: bool,
     ) -> Result<Tensor> {
         let made = on_lines(b, input, &[index, src], dim, |x, rest, at| {
@@ -281,8 +291,8 @@ pub fn scatter_reduce(
     #[default(true)]
     include_self: bool,
 ) -> Result<Tensor> {
-    let how = Meeting::named(reduce)?;
-    if matches!(how, Meeting::Max | Meeting::Min) {
+    let how = ScatterReduction::from_name(reduce)?;
+    if matches!(how, ScatterReduction::Max | ScatterReduction::Min) {
         dtype_checks::order("scatter_gather_tensor_cpu_reduce_amax", input.dtype())?;
     }
     if input.dtype().is_complex() && any_requires_grad([input, src]) {

@@ -41,8 +41,8 @@ fn check_copies(out: &Body, source: &Body, at: usize, count: usize) -> Result<()
         return Err(Error::runtime(format!(
             "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: {} at dimension \
              {at} and source slice shape: {} at dimension {}.",
-            spaced(&to),
-            spaced(&from),
+            join_sizes(&to),
+            join_sizes(&from),
             if source.layout.ndim() == 0 { 0 } else { at }
         )));
     }
@@ -54,7 +54,7 @@ fn check_copies(out: &Body, source: &Body, at: usize, count: usize) -> Result<()
     }
 }
 
-fn spaced(sizes: &[usize]) -> String {
+fn join_sizes(sizes: &[usize]) -> String {
     sizes.iter().map(usize::to_string).collect::<Vec<_>>().join(" ")
 }
 

@@ -9,7 +9,7 @@ use crate::operator::primitives::views::{self, View, reshape};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::indexing::index::{Gather, IndexSelect};
 use crate::ops::indexing::index_put;
-use crate::ops::indexing::scatter::{into_zeros, placed};
+use crate::ops::indexing::scatter::{into_zeros, place};
 use crate::ops::prelude::*;
 use crate::ops::shape::view::expand;
 use smallvec::smallvec;
@@ -208,7 +208,7 @@ impl PutAt {
         let line = a::remainder(&reshape(index, &[index.numel()])?, n.max(1) as i64)?;
         let source = reshape(source, &[index.numel()])?;
         let how = if accumulate { Put::Add } else { Put::Assign };
-        View::call(&placed(b, &flat, 0, &line, &source, how)?, shape)
+        View::call(&place(b, &flat, 0, &line, &source, how)?, shape)
     }
 }
 

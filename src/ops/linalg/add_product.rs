@@ -4,7 +4,7 @@ use crate::base::Dims;
 use crate::operator::bodies::{copy, holds};
 use crate::operator::primitives::copies::to_dtype;
 use crate::operator::primitives::views::ints;
-use crate::ops::complex::scaled;
+use crate::ops::complex::scale;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::linalg::gemm::multiply;
 use crate::ops::linalg::matmul::{
@@ -101,13 +101,13 @@ impl Addmm {
         add_product(input, &mat1.body(), &mat2.body(), beta, alpha)
     }
     fn d_input(g: V, beta: Scalar) -> V {
-        scaled(g, beta)
+        scale(g, beta)
     }
     fn d_mat1(g: V, mat2: V, alpha: Scalar, columns: Columns) -> V {
-        scaled(columns.left_gradient(&g, &mat2), alpha)
+        scale(columns.left_gradient(&g, &mat2), alpha)
     }
     fn d_mat2(g: V, mat1: V, alpha: Scalar, columns: Columns) -> V {
-        scaled(columns.right_gradient(&g, &mat1), alpha)
+        scale(columns.right_gradient(&g, &mat1), alpha)
     }
     fn flops(given: &[Vec<usize>], made: &[Vec<usize>]) -> u64 {
         gradient_flops(given, made, 1)
@@ -150,13 +150,13 @@ impl Baddbmm {
         add_product(input, &batch1.body(), &batch2.body(), beta, alpha)
     }
     fn d_input(g: V, beta: Scalar) -> V {
-        scaled(g, beta)
+        scale(g, beta)
     }
     fn d_batch1(g: V, batch2: V, alpha: Scalar) -> V {
-        scaled(g.matmul(batch2.mh()), alpha)
+        scale(g.matmul(batch2.mh()), alpha)
     }
     fn d_batch2(g: V, batch1: V, alpha: Scalar) -> V {
-        scaled(batch1.mh().matmul(g), alpha)
+        scale(batch1.mh().matmul(g), alpha)
     }
     fn flops(given: &[Vec<usize>], made: &[Vec<usize>]) -> u64 {
         gradient_flops(given, made, 1)
@@ -193,13 +193,13 @@ impl Addmv {
         without_last(add_product(&raised, &mat.body(), &column(vec)?, beta, alpha)?)
     }
     fn d_input(g: V, beta: Scalar) -> V {
-        scaled(g, beta)
+        scale(g, beta)
     }
     fn d_mat(g: V, vec: V, alpha: Scalar) -> V {
-        scaled(g.with(vec.conj(), outer), alpha)
+        scale(g.with(vec.conj(), outer), alpha)
     }
     fn d_vec(g: V, mat: V, alpha: Scalar) -> V {
-        scaled(mat.conj().with(g, |m, g| mv(&t(m)?, g)), alpha)
+        scale(mat.conj().with(g, |m, g| mv(&t(m)?, g)), alpha)
     }
     fn batch(
         _b: &Batch,
@@ -219,13 +219,13 @@ impl Addr {
         no_grad(|| blend_outer(input, vec1, vec2, beta, alpha))
     }
     fn d_input(g: V, beta: Scalar) -> V {
-        scaled(g, beta)
+        scale(g, beta)
     }
     fn d_vec1(g: V, vec2: V, alpha: Scalar) -> V {
-        scaled(g.with(vec2.conj(), mv), alpha)
+        scale(g.with(vec2.conj(), mv), alpha)
     }
     fn d_vec2(g: V, vec1: V, alpha: Scalar) -> V {
-        scaled(g.with(vec1.conj(), |g, v| mv(&t(g)?, v)), alpha)
+        scale(g.with(vec1.conj(), |g, v| mv(&t(g)?, v)), alpha)
     }
     fn batch(
         _b: &Batch,
@@ -258,13 +258,13 @@ impl Addbmm {
         no_grad(|| blend_batches(input, batch1, batch2, beta, alpha))
     }
     fn d_input(g: V, beta: Scalar) -> V {
-        scaled(g, beta)
+        scale(g, beta)
     }
     fn d_batch1(g: V, batch2: V, alpha: Scalar) -> V {
-        scaled(g.matmul(batch2.mh()), alpha)
+        scale(g.matmul(batch2.mh()), alpha)
     }
     fn d_batch2(g: V, batch1: V, alpha: Scalar) -> V {
-        scaled(batch1.mh().matmul(g), alpha)
+        scale(batch1.mh().matmul(g), alpha)
     }
     fn batch(
         _b: &Batch,
@@ -293,9 +293,9 @@ fn check_factor(name: &str, factor: Scalar, dtype: DType) -> Result<()> {
 
 /// `beta * input + alpha * addition`.
 fn blend(input: &Tensor, beta: Scalar, addition: &Tensor, alpha: Scalar) -> Result<Tensor> {
-    let scaled = |t: &Tensor, s: Scalar| if s.is_one() { Ok(t.clone()) } else { a::mul(t, s) };
-    let addition = scaled(addition, alpha)?;
-    if !beta.as_bool() { Ok(addition) } else { a::add(&scaled(input, beta)?, &addition) }
+    let times = |t: &Tensor, s: Scalar| if s.is_one() { Ok(t.clone()) } else { a::mul(t, s) };
+    let addition = times(addition, alpha)?;
+    if !beta.as_bool() { Ok(addition) } else { a::add(&times(input, beta)?, &addition) }
 }
 
 fn blend_outer(input: &Tensor, vec1: &Tensor, vec2: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {

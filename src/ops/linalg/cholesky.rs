@@ -2,7 +2,7 @@
 #![allow(non_snake_case, reason = "PyTorch's parameters are A and L")]
 
 use super::factors::*;
-use super::triangular::{check_pair, solved};
+use super::triangular::{check_pair, solve};
 use crate::base::broadcast;
 use crate::ops::prelude::*;
 
@@ -38,8 +38,8 @@ impl LinalgCholeskyEx {
         let (g, l) = if upper { (g.mh(), L.mh()) } else { (g, L) };
         let inner = l.mh().matmul(g);
         let inner = (tril(inner.clone(), 0) + tril(inner, -1).mh()) * 0.5;
-        let left = solved(&l.mh(), &inner, true, true, false);
-        solved(&l, &left, false, false, false)
+        let left = solve(&l.mh(), &inner, true, true, false);
+        solve(&l, &left, false, false, false)
     }
 }
 
@@ -108,9 +108,9 @@ pub fn linalg_cholesky_ex(
 /// Solves `L Lᴴ X = B`.
 fn by_triangle(b: &V, l: &V, upper: bool) -> V {
     if upper {
-        return solved(l, &solved(&l.mh(), b, false, true, false), true, true, false);
+        return solve(l, &solve(&l.mh(), b, false, true, false), true, true, false);
     }
-    solved(&l.mh(), &solved(l, b, false, true, false), true, true, false)
+    solve(&l.mh(), &solve(l, b, false, true, false), true, true, false)
 }
 
 #[primitive]

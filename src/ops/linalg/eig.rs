@@ -9,7 +9,7 @@ use crate::ops::prelude::*;
 use crate::ops::shape::{slices, squeeze};
 
 /// The eigenvalues and eigenvectors, which are always complex. Without `with_vectors`, the second result is scratch memory.
-fn decomposed(x: &Body, with_vectors: bool) -> Result<[Body; 2]> {
+fn decompose(x: &Body, with_vectors: bool) -> Result<[Body; 2]> {
     if !has_kernel(x.dtype) {
         return Err(Fault::NoKernel { op: "linalg_eig_out_cpu", dtype: x.dtype }.into());
     }
@@ -32,7 +32,7 @@ fn decomposed(x: &Body, with_vectors: bool) -> Result<[Body; 2]> {
 #[primitive(batch = in_front, results(eigenvalues, eigenvectors))]
 impl LinalgEig {
     fn forward(input: &Tensor) -> Result<[Body; 2]> {
-        decomposed(&input.body(), true)
+        decompose(&input.body(), true)
     }
     fn d_input(g: [Option<V>; 2], at: Meta, eigenvalues: V, eigenvectors: V) -> Result<V> {
         let row = |x: &V| x.clone().then(|t| squeeze::unsqueeze(&t, -2));
@@ -130,7 +130,7 @@ pub fn linalg_eig(input: &Tensor) -> Result<[Tensor; 2]> {
 pub fn linalg_eigvals(input: &Tensor) -> Result<Tensor> {
     check("linalg.eigvals", input)?;
     if values_suffice(input) {
-        return decomposed(&input.body(), false).map(|[values, _]| Tensor::new(values));
+        return decompose(&input.body(), false).map(|[values, _]| Tensor::new(values));
     }
     let [values, _] = LinalgEig::call(input)?;
     Ok(values)

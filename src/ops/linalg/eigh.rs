@@ -9,7 +9,7 @@ use crate::ops::reduction::reduce;
 use crate::ops::shape::{slices, squeeze};
 
 /// The eigenvalues and eigenvectors. Without `with_vectors`, the second result is scratch memory.
-fn decomposed(x: &Body, upper: bool, with_vectors: bool) -> Result<[Body; 2]> {
+fn decompose(x: &Body, upper: bool, with_vectors: bool) -> Result<[Body; 2]> {
     let n = rows_and_columns(x.shape())[0];
     let info = codes(x)?;
     // The upper triangle is the lower one of the transpose, which is the conjugate matrix.
@@ -34,7 +34,7 @@ fn decomposed(x: &Body, upper: bool, with_vectors: bool) -> Result<[Body; 2]> {
 #[primitive(batch = in_front, results(eigenvalues, eigenvectors))]
 impl LinalgEigh {
     fn forward(A: &Tensor, #[hidden] upper: bool) -> Result<[Body; 2]> {
-        decomposed(&A.body(), upper, true)
+        decompose(&A.body(), upper, true)
     }
     fn d_A(g: [Option<V>; 2], eigenvalues: V, eigenvectors: V) -> Result<V> {
         let row = |x: &V| x.clone().then(|t| squeeze::unsqueeze(&t, -2));
@@ -140,7 +140,7 @@ pub fn linalg_eigvalsh(input: &Tensor, #[default("L".to_string())] UPLO: String)
     check_square("linalg.eigh", input)?;
     let upper = is_upper(&UPLO)?;
     if values_suffice(input) {
-        return decomposed(&input.body(), upper, false).map(|[values, _]| Tensor::new(values));
+        return decompose(&input.body(), upper, false).map(|[values, _]| Tensor::new(values));
     }
     let [values, _] = LinalgEigh::call(input, upper)?;
     Ok(values)

@@ -133,7 +133,7 @@ fn parse(equation: &str, operands: &[Tensor]) -> Result<Equation> {
 }
 
 /// Permutes an operand to the dimensions in `order`. Missing ones get size 1.
-fn arranged(t: &Tensor, names: &[Name], order: &[Name]) -> Result<Tensor> {
+fn arrange(t: &Tensor, names: &[Name], order: &[Name]) -> Result<Tensor> {
     let (mut t, mut own): (Tensor, Vec<Name>) = (t.clone(), Vec::new());
     for &name in names {
         let at = own.len() as i64;
@@ -286,6 +286,6 @@ pub fn einsum(equation: String, operands: Several) -> Result<Tensor> {
     let plan = parse(&equation, &operands.0)?;
     check_sizes(&operands.0, &plan.inputs)?;
     let order = order(&plan);
-    let arranged = operands.0.iter().zip(&plan.inputs).map(|(t, names)| arranged(t, names, &order));
+    let arranged = operands.0.iter().zip(&plan.inputs).map(|(t, names)| arrange(t, names, &order));
     contract(arranged.collect::<Result<Vec<_>>>()?, plan.output.len())
 }

@@ -130,7 +130,7 @@ pub fn linalg_matrix_power(input: &Tensor, n: i64) -> Result<Tensor> {
 
 /// Applies `k` Householder reflections to `x`, the last one first. With `inverse`, applies them in the opposite order, which
 /// undoes it.
-fn reflected(vectors: &V, tau: &V, mut x: V, k: usize, inverse: bool) -> V {
+fn reflect(vectors: &V, tau: &V, mut x: V, k: usize, inverse: bool) -> V {
     for step in 0..k {
         let at = if inverse { step } else { k - 1 - step };
         let v = columns_of(vectors, at, at + 1);
@@ -228,7 +228,7 @@ pub fn linalg_householder_product(input: &Tensor, tau: &Tensor) -> Result<Tensor
         false,
     )?;
     let unit = V::from(view::expand(&unit, views::ints(&input.shape()))?);
-    reflected(&reflectors(input, k)?, &V::from(tau), unit, k, false).tensor()
+    reflect(&reflectors(input, k)?, &V::from(tau), unit, k, false).tensor()
 }
 
 /// Compute the first columns of a product of Householder reflections; see `torch.linalg.householder_product`.
@@ -309,10 +309,10 @@ pub fn ormqr(
     }
     let (vectors, tau, x) = (reflectors(input, k)?, V::from(input2), V::from(input3));
     if left {
-        return reflected(&vectors, &tau, x, k, transpose).tensor();
+        return reflect(&vectors, &tau, x, k, transpose).tensor();
     }
     // x Q is the conjugate transpose of Qᴴ xᴴ.
-    reflected(&vectors, &tau, x.mh(), k, !transpose).mh().tensor()
+    reflect(&vectors, &tau, x.mh(), k, !transpose).mh().tensor()
 }
 
 /// The cheapest order of the products of a chain, by dynamic programming.
@@ -336,12 +336,12 @@ fn cheapest(sizes: &[usize]) -> Result<Vec<Vec<usize>>> {
     Ok(at)
 }
 
-fn chained(tensors: &[Tensor], at: &[Vec<usize>], i: usize, j: usize) -> Result<Tensor> {
+fn multiply_chain(tensors: &[Tensor], at: &[Vec<usize>], i: usize, j: usize) -> Result<Tensor> {
     if i == j {
         return Ok(tensors[i].clone());
     }
     let k = at[i][j];
-    super::matmul::matmul(&chained(tensors, at, i, k)?, &chained(tensors, at, k + 1, j)?)
+    super::matmul::matmul(&multiply_chain(tensors, at, i, k)?, &multiply_chain(tensors, at, k + 1, j)?)
 }
 
 /// Multiply a chain of matrices, in the order that needs the fewest operations.
@@ -402,7 +402,7 @@ pub fn linalg_multi_dot(tensors: &[Tensor]) -> Result<Tensor> {
     }
     let mut sizes: Vec<usize> = chain.iter().map(|t| t.shape()[0]).collect();
     sizes.push(chain[n - 1].shape()[1]);
-    let mut made = chained(&chain, &cheapest(&sizes)?, 0, n - 1)?;
+    let mut made = multiply_chain(&chain, &cheapest(&sizes)?, 0, n - 1)?;
     if column {
         made = squeeze::squeeze_one(&made, -1)?;
     }

@@ -9,7 +9,7 @@ use crate::ops::derivatives::not_in_autograd;
 use crate::ops::prelude::*;
 
 /// Forward mode is not supported; the message is PyTorch's.
-fn unmoved<T>(op: &str) -> Result<T> {
+fn refuse_forward_mode<T>(op: &str) -> Result<T> {
     Err(Error::not_implemented(format!("Trying to use forward AD with aten::{op} that does not support it.")))
 }
 
@@ -38,7 +38,7 @@ impl LinalgLdlFactorEx {
         not_in_autograd("linalg_ldl_factor_ex")
     }
     fn tangent() -> Result<[Tensor; 3]> {
-        unmoved("linalg_ldl_factor_ex")
+        refuse_forward_mode("linalg_ldl_factor_ex")
     }
 }
 
@@ -121,7 +121,7 @@ impl LinalgLdlSolve {
         not_in_autograd("linalg_ldl_solve")
     }
     fn tangent() -> Result<Tensor> {
-        unmoved("linalg_ldl_solve")
+        refuse_forward_mode("linalg_ldl_solve")
     }
 }
 

@@ -2,7 +2,7 @@
 #![allow(non_snake_case, reason = "PyTorch's names are A, B, LU, L and U")]
 
 use super::factors::*;
-use super::triangular::solved;
+use super::triangular::solve;
 use crate::base::broadcast;
 use crate::operator::bodies::{duplicate, filled};
 use crate::operator::primitives::{constant, views};
@@ -11,7 +11,7 @@ use crate::ops::prelude::*;
 use crate::ops::shape::{squeeze, view};
 
 /// Returns `[LU, pivots, info]` of matrices.
-pub fn factored(x: &Body) -> Result<[Body; 3]> {
+pub fn factor(x: &Body) -> Result<[Body; 3]> {
     let [m, n] = rows_and_columns(x.shape());
     let (lu, info) = (by_columns(x)?, codes(x)?);
     let pivots = filled(&batch_of(x, &[m.min(n)]), Scalar::Int(0), DType::I32, x.device())?;
@@ -24,7 +24,7 @@ pub fn factored(x: &Body) -> Result<[Body; 3]> {
 }
 
 /// Solves `A x = b`, or `Aᴴ x = b` if `adjoint`, from the factors of `A`. Batches broadcast.
-pub fn substituted(lu: &Body, pivots: &Body, b: &Body, adjoint: bool) -> Result<Body> {
+pub fn substitute(lu: &Body, pivots: &Body, b: &Body, adjoint: bool) -> Result<Body> {
     let batch = broadcast(lead(lu), lead(b))?;
     let wide = |x: &Body, rest: &[usize]| over_batch(x, &batch, rest);
     let out = by_columns(&wide(b, &rows_and_columns(b.shape())))?;
@@ -62,7 +62,7 @@ fn exchanges(pivots: &Tensor, rows: usize) -> Result<[Tensor; 2]> {
 }
 
 /// The rows of `x` in this order.
-fn ordered(x: &V, order: &Tensor) -> V {
+fn reorder_rows(x: &V, order: &Tensor) -> V {
     x.clone().then(|t| {
         let (shape, places) = (t.shape(), order.shape());
         let [rows, width] = rows_and_columns(&shape);
@@ -91,17 +91,17 @@ fn of_factors(gl: Option<&V>, gu: Option<&V>, l: &V, u: &V, to: &Tensor, [m, n]:
         gl.filter(|_| m > n).map(|gl| -rows_of(l, k, m).mh().matmul(rows_of(gl, k, m))),
     );
     let inner = plus(below.map(|x| tril(x, -1)), above.map(|x| triu(x, 0))).unwrap_or_else(V::misuse);
-    let first = solved(&l1.mh(), &solved(&u1.mh(), &inner, false, false, false), true, true, true);
+    let first = solve(&l1.mh(), &solve(&u1.mh(), &inner, false, false, false), true, true, true);
     let whole = if n > m {
-        let rest = gu.map(|gu| solved(&l1.mh(), &columns_of(gu, k, n), true, true, true));
+        let rest = gu.map(|gu| solve(&l1.mh(), &columns_of(gu, k, n), true, true, true));
         cat_columns(&[first, rest.unwrap_or_else(|| columns_of(u, k, n) * 0.0)])
     } else if m > n {
-        let rest = gl.map(|gl| solved(&u1.mh(), &rows_of(gl, k, m), false, false, false));
+        let rest = gl.map(|gl| solve(&u1.mh(), &rows_of(gl, k, m), false, false, false));
         cat_rows(&[first, rest.unwrap_or_else(|| rows_of(l, k, m) * 0.0)])
     } else {
         first
     };
-    ordered(&whole, to)
+    reorder_rows(&whole, to)
 }
 
 /// Splits the combined matrix into `L`, with ones on its diagonal, and `U`.
@@ -122,7 +122,7 @@ fn factors_of(lu: &V, [m, n]: [usize; 2]) -> [V; 2] {
 impl LinalgLuFactorEx {
     fn forward(A: &Tensor, pivot: bool, #[hidden] checked: Checked) -> Result<[Body; 3]> {
         let _ = pivot;
-        let made = factored(&A.body())?;
+        let made = factor(&A.body())?;
         if let Some(name) = checked.0
             && let Some((place, order)) = first_failure(&made[2])?
         {
@@ -250,7 +250,7 @@ impl LuUnpack {
 fn permutation(order: &Tensor, dtype: DType) -> Result<Tensor> {
     let shape = order.shape();
     let ones = constant::ones(&shape, dtype, order.device())?;
-    ordered(&diagonal_matrix(ones.into()), order).tensor()
+    reorder_rows(&diagonal_matrix(ones.into()), order).tensor()
 }
 
 /// Unpack the LU factorization of `torch.linalg.lu_factor` into matrices with `A = P @ L @ U`.
@@ -348,11 +348,11 @@ fn by_factors(lu: &V, pivots: &Tensor, b: &V, left: bool, adjoint: bool) -> Resu
     }
     let [from, to] = exchanges(pivots, *pivots.shape().last().unwrap_or(&0))?;
     Ok(if adjoint {
-        let x = solved(&lu.mh(), b, false, true, false);
-        ordered(&solved(&lu.mh(), &x, true, true, true), &to)
+        let x = solve(&lu.mh(), b, false, true, false);
+        reorder_rows(&solve(&lu.mh(), &x, true, true, true), &to)
     } else {
-        let x = solved(lu, &ordered(b, &from), false, true, true);
-        solved(lu, &x, true, true, false)
+        let x = solve(lu, &reorder_rows(b, &from), false, true, true);
+        solve(lu, &x, true, true, false)
     })
 }
 

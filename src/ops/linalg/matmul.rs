@@ -45,7 +45,7 @@ pub(super) fn gradient_flops(given: &[Vec<usize>], made: &[Vec<usize>], first: u
 }
 
 /// The batched product of operands with at least two dimensions. Batch dimensions broadcast.
-fn batched(a: &Body, b: &Body, dtype: DType) -> Result<Body> {
+fn multiply_batches(a: &Body, b: &Body, dtype: DType) -> Result<Body> {
     let (na, nb) = (a.layout.ndim(), b.layout.ndim());
     let (m, k) = (a.shape()[na - 2], a.shape()[na - 1]);
     let n = b.shape()[nb - 1];
@@ -88,23 +88,23 @@ impl Columns {
     /// The gradient of the left operand of `left @ right`.
     pub fn left_gradient(self, g: &V, right: &V) -> V {
         if self.left {
-            transposed(&right.clone().conj().matmul(transposed(g)))
+            swap_last(&right.clone().conj().matmul(swap_last(g)))
         } else {
-            g.matmul(transposed(right).conj())
+            g.matmul(swap_last(right).conj())
         }
     }
 
     /// The gradient of the right operand of `left @ right`.
     pub fn right_gradient(self, g: &V, left: &V) -> V {
         if self.right {
-            transposed(&transposed(g).matmul(left.clone().conj()))
+            swap_last(&swap_last(g).matmul(left.clone().conj()))
         } else {
-            transposed(left).conj().matmul(g)
+            swap_last(left).conj().matmul(g)
         }
     }
 }
 
-fn transposed(matrix: &V) -> V {
+fn swap_last(matrix: &V) -> V {
     matrix.clone().then(|m| t(&m))
 }
 
@@ -163,7 +163,7 @@ impl Mm {
         let (a, b) = (input.body(), mat2.body());
         check_matrices(a.shape(), b.shape())?;
         same_dtype(input, mat2)?;
-        batched(&a, &b, a.dtype)
+        multiply_batches(&a, &b, a.dtype)
     }
     fn d_input(g: V, mat2: V, columns: Columns) -> V {
         columns.left_gradient(&g, &mat2)
@@ -182,8 +182,8 @@ impl Mm {
             (true, false) => matmul(x.physical(), y),
             // With few columns, the transposed product has a tall matrix.
             (false, true) if y.shape()[1] <= COLUMNS => {
-                let transposed = |t: &Tensor| transpose(t, -2, -1);
-                matmul(&transposed(y.physical())?, &transposed(x)?).and_then(|t| transposed(&t))
+                let swap = |t: &Tensor| transpose(t, -2, -1);
+                matmul(&swap(y.physical())?, &swap(x)?).and_then(|t| swap(&t))
             }
             (false, true) => product(x, y.physical()),
             _ => product(&b.full(x)?, &b.full(y)?),
@@ -214,7 +214,7 @@ impl Bmm {
         check_batches(a.shape(), b.shape())?;
         check_batch_dtypes("bmm", &a, &b)?;
         // The result has the dtype of the second operand if the two may differ.
-        batched(&a, &b, b.dtype)
+        multiply_batches(&a, &b, b.dtype)
     }
     fn d_input(g: V, mat2: V) -> V {
         g.matmul(mat2.mh())
@@ -237,7 +237,7 @@ impl Dot {
         let (a, b) = (input.body(), tensor.body());
         let row = a.with_layout(a.layout.unsqueeze(0)?);
         let column = b.with_layout(b.layout.unsqueeze(1)?);
-        Ok(drop_dims(batched(&row, &column, a.dtype)?, &[0, 1]))
+        Ok(drop_dims(multiply_batches(&row, &column, a.dtype)?, &[0, 1]))
     }
     fn d_input(g: V, tensor: V) -> V {
         g * tensor.conj()
@@ -297,7 +297,7 @@ fn folds(a: &Tensor, b: &Tensor) -> bool {
 }
 
 /// Computes the product as that of one tall matrix.
-fn folded(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+fn multiply_as_tall(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let transposed = a.ndim() < b.ndim();
     let large = if transposed { transpose(b, -2, -1)? } else { a.clone() };
     let small = if !transposed {
@@ -465,7 +465,7 @@ pub fn matmul(input: &Tensor, other: &Tensor) -> Result<Tensor> {
         (1, 1) => dot(input, other),
         (2, 1) => mv(input, other),
         (1, 2) => first_row(mm(&unsqueeze(input, 0)?, other)?),
-        _ if folds(input, other) => folded(input, other),
+        _ if folds(input, other) => multiply_as_tall(input, other),
         _ => of_batches(input, other),
     }
 }

@@ -64,7 +64,7 @@ fn values_over(A: &Tensor, [a, b]: [i64; 2]) -> Result<Tensor> {
     linalg_svdvals(&permuted, None)
 }
 
-fn with_kept(y: &Tensor, dims: [i64; 2], keepdim: bool) -> Result<Tensor> {
+fn restore_dims(y: &Tensor, dims: [i64; 2], keepdim: bool) -> Result<Tensor> {
     if !keepdim {
         return Ok(y.clone());
     }
@@ -79,7 +79,7 @@ fn by_number(A: &Tensor, ord: f64, dims: [i64; 2], keepdim: bool) -> Result<Tens
     };
     if size == 2.0 {
         let found = pick(&values_over(A, dims)?, -1, false)?;
-        return with_kept(&found, dims, keepdim);
+        return restore_dims(&found, dims, keepdim);
     }
     // The largest (or, for negative orders, smallest) sum of absolute values: of a column for order 1, of a row for infinity.
     let [summed, mut other] = if size == 1.0 { dims } else { [dims[1], dims[0]] };
@@ -97,7 +97,7 @@ fn check_order(ord: f64) -> Result<()> {
     Err(Error::runtime(format!("linalg.matrix_norm: Order {ord} not supported.")))
 }
 
-fn prepared(A: &Tensor, dim: &[i64], dtype: Option<DType>, halves: bool) -> Result<(Tensor, [i64; 2])> {
+fn prepare(A: &Tensor, dim: &[i64], dtype: Option<DType>, halves: bool) -> Result<(Tensor, [i64; 2])> {
     let name = "linalg.matrix_norm";
     check_matrix(name, "A", A)?;
     check_floating(name, A, halves)?;
@@ -132,7 +132,7 @@ pub fn linalg_matrix_norm(
     #[keyword] dtype: Option<DType>,
 ) -> Result<Tensor> {
     check_order(ord.as_f64())?;
-    let (input, dims) = prepared(input, &dim, dtype, true)?;
+    let (input, dims) = prepare(input, &dim, dtype, true)?;
     by_number(&input, ord.as_f64(), dims, keepdim)
 }
 
@@ -147,13 +147,13 @@ pub fn named_matrix_norm(
 ) -> Result<Tensor> {
     match ord.as_str() {
         "fro" => {
-            let (input, dims) = prepared(input, &dim, dtype, true)?;
+            let (input, dims) = prepare(input, &dim, dtype, true)?;
             LinalgVectorNorm::call(&input, Scalar::Int(2), Some(Ints::from_slice(&dims)), keepdim)
         }
         "nuc" => {
-            let (input, dims) = prepared(input, &dim, dtype, false)?;
+            let (input, dims) = prepare(input, &dim, dtype, false)?;
             let sum = reduce::sum(&values_over(&input, dims)?, Some(smallvec![-1]), false, None)?;
-            with_kept(&sum, dims, keepdim)
+            restore_dims(&sum, dims, keepdim)
         }
         other => Err(Error::runtime(format!("linalg.matrix_norm: Order {other} not supported."))),
     }

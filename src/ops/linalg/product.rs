@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicBool;
 #[primitive(tangent = multilinear)]
 impl LinalgCross {
     fn forward(input: &Tensor, other: &Tensor, dim: i64) -> Result<Body> {
-        no_grad(|| turned_product(input, other, dim))
+        no_grad(|| cross_with_signs(input, other, dim))
     }
     fn d_input(g: V, other: V, dim: i64) -> V {
         other.conj().with(g, |o, g| LinalgCross::call(o, g, dim))
@@ -27,11 +27,11 @@ impl LinalgCross {
         g.with(input.conj(), |g, x| LinalgCross::call(g, x, dim))
     }
     fn batch(_b: &Batch, input: &Tensor, other: &Tensor, dim: i64) -> Result<Tensor> {
-        turned_product(input, other, dim)
+        cross_with_signs(input, other, dim)
     }
 }
 
-fn turned_product(input: &Tensor, other: &Tensor, dim: i64) -> Result<Tensor> {
+fn cross_with_signs(input: &Tensor, other: &Tensor, dim: i64) -> Result<Tensor> {
     let shape = broadcast(&input.shape(), &other.shape())?;
     let (x, y) = (expand(input, ints(&shape))?, expand(other, ints(&shape))?);
     let turn = |t: &Tensor, by: i64| roll(t, smallvec::smallvec![by], Some(smallvec::smallvec![dim]));

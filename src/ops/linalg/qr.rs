@@ -2,7 +2,7 @@
 #![allow(non_snake_case, reason = "PyTorch's names are A, Q and R")]
 
 use super::factors::*;
-use super::triangular::solved;
+use super::triangular::solve;
 use crate::operator::bodies::copy;
 use crate::ops::prelude::*;
 
@@ -18,7 +18,7 @@ fn triangle_of(reflected: &Body, rows: usize) -> Result<Body> {
 }
 
 /// The triangle with the Householder vectors below it. Their factors go to `tau`.
-fn reflected(x: &Body, tau: &Body) -> Result<[Body; 2]> {
+fn factor(x: &Body, tau: &Body) -> Result<[Body; 2]> {
     let a = by_columns(x)?;
     if a.numel() > 0 {
         fork!([&a, tau], cpu: crate::cpu::linalg::reflect(a.host()?, tau.host()?), gpu: no_shader("linalg_qr", x.dtype))?;
@@ -30,7 +30,7 @@ fn decompose(x: &Body, mode: &str) -> Result<[Body; 2]> {
     let [m, n] = rows_and_columns(x.shape());
     let (k, device) = (m.min(n), x.device());
     let complete = mode == "complete";
-    let [a, tau] = reflected(x, &Body::new(&batch_of(x, &[k]), x.dtype, device)?)?;
+    let [a, tau] = factor(x, &Body::new(&batch_of(x, &[k]), x.dtype, device)?)?;
     let r = triangle_of(&a, if complete { m } else { k })?;
     if mode == "r" {
         return Ok([Body::new(&[0], x.dtype, device)?, r]);
@@ -51,7 +51,7 @@ impl Geqrf {
     fn forward(input: &Tensor) -> Result<[Body; 2]> {
         let x = input.body();
         let [m, n] = rows_and_columns(x.shape());
-        reflected(&x, &Body::new(&batch_of(&x, &[m.min(n)]), x.dtype, x.device())?)
+        factor(&x, &Body::new(&batch_of(&x, &[m.min(n)]), x.dtype, x.device())?)
     }
     fn d_input(g: [Option<V>; 2]) -> Result<V> {
         let _ = g;
@@ -99,7 +99,7 @@ fn tall(gq: Option<V>, gr: Option<V>, q: &V, r: &V) -> V {
     let whole = q.matmul(twice_symmetric(triu(inner, 0)));
     let whole = if let Some(gq) = gq { whole + gq } else { whole };
     // Multiply by the inverse of rᴴ.
-    solved(&r.mh(), &whole, false, false, false)
+    solve(&r.mh(), &whole, false, false, false)
 }
 
 /// The gradient of a wide matrix. Its columns behind the first square are `q` times those of `r`.

@@ -2,7 +2,7 @@
 #![allow(non_snake_case, reason = "PyTorch's names are A, B and LU")]
 
 use super::factors::*;
-use super::lu::{factored, substituted};
+use super::lu::{factor, substitute};
 use super::svd::singular_determinant_gradient;
 use crate::base::broadcast;
 use crate::operator::bodies::{duplicate, filled};
@@ -58,12 +58,12 @@ fn without_last(x: Body) -> Body {
     drop_dims(x, &[last])
 }
 
-fn answered(a: &Body, b: &Body, left: bool, checked: Checked) -> Result<[Body; 4]> {
+fn solve_system(a: &Body, b: &Body, left: bool, checked: Checked) -> Result<[Body; 4]> {
     let vector = is_vector(a.shape(), b.shape());
     let b = if vector { b.with_layout(b.layout.unsqueeze(-1)?) } else { b.clone() };
     // X A = B is Aᵀ Xᵀ = Bᵀ.
     let (matrix, right) = if left { (a.clone(), b) } else { (transposed(a)?, transposed(&b)?) };
-    let [lu, pivots, info] = factored(&matrix)?;
+    let [lu, pivots, info] = factor(&matrix)?;
     if let Some(name) = checked.0
         && let Some((place, _)) = first_failure(&info)?
     {
@@ -71,7 +71,7 @@ fn answered(a: &Body, b: &Body, left: bool, checked: Checked) -> Result<[Body; 4
             "{name}: {place}The solver failed because the input matrix is singular."
         )));
     }
-    let found = substituted(&lu, &pivots, &right, false)?;
+    let found = substitute(&lu, &pivots, &right, false)?;
     let found = if left { found } else { transposed(&found)? };
     let found = if vector { vectors_by_columns(without_last(found))? } else { found };
     Ok([found, info, lu, pivots])
@@ -80,7 +80,7 @@ fn answered(a: &Body, b: &Body, left: bool, checked: Checked) -> Result<[Body; 4
 #[primitive(results(result, info, LU, pivots), scratch(LU, pivots))]
 impl LinalgSolveEx {
     fn forward(A: &Tensor, B: &Tensor, left: bool, #[hidden] checked: Checked) -> Result<[Body; 4]> {
-        answered(&A.body(), &B.body(), left, checked)
+        solve_system(&A.body(), &B.body(), left, checked)
     }
     fn derivative(
         g: [Option<V>; 2],
@@ -109,7 +109,7 @@ impl LinalgSolveEx {
         gradients(g, &LU.shape(), B, result, left, wants, |g| {
             oriented(
                 oriented(g)
-                    .then(|g| substituted(&LU.body(), &pivots.body(), &g.body(), true).map(Tensor::new)),
+                    .then(|g| substitute(&LU.body(), &pivots.body(), &g.body(), true).map(Tensor::new)),
             )
         })
     }
@@ -211,7 +211,7 @@ pub fn linalg_solve_ex(
 }
 
 /// The inverses of factored matrices.
-fn inverted(lu: &Body, pivots: &Body) -> Result<Body> {
+fn invert(lu: &Body, pivots: &Body) -> Result<Body> {
     // The identity matrix is its own transpose, so this makes it column-major.
     let out = transposed(&units(lu)?)?;
     if out.numel() > 0 {
@@ -226,7 +226,7 @@ fn inverted(lu: &Body, pivots: &Body) -> Result<Body> {
 impl LinalgInvEx {
     fn forward(A: &Tensor, #[hidden] checked: Checked) -> Result<[Body; 2]> {
         let x = A.body();
-        let [lu, pivots, info] = factored(&x)?;
+        let [lu, pivots, info] = factor(&x)?;
         if let Some(name) = checked.0
             && let Some((place, order)) = first_failure(&info)?
         {
@@ -235,7 +235,7 @@ impl LinalgInvEx {
                  matrix is singular."
             )));
         }
-        Ok([inverted(&lu, &pivots)?, info])
+        Ok([invert(&lu, &pivots)?, info])
     }
     fn d_A(g: V, inverse: V) -> V {
         let inverse = inverse.mh();
@@ -340,7 +340,7 @@ fn logarithms(lu: &Body, pivots: &Body) -> Result<[Body; 2]> {
 }
 
 /// The identity matrix times each element of `x`.
-fn scaled_units(x: V, n: usize) -> V {
+fn scale_identity(x: V, n: usize) -> V {
     let mut shape = x.shape();
     shape.push(n);
     diagonal_matrix(column(x).expand(&shape))
@@ -349,7 +349,7 @@ fn scaled_units(x: V, n: usize) -> V {
 #[primitive(batch = in_front, results(result, LU, pivots), scratch(LU, pivots))]
 impl LinalgDet {
     fn forward(A: &Tensor) -> Result<[Body; 3]> {
-        let [lu, pivots, _] = factored(&A.body())?;
+        let [lu, pivots, _] = factor(&A.body())?;
         Ok([determinants(&lu, &pivots)?, lu, pivots])
     }
     fn d_A(g: V, A: V, result: V) -> Result<V> {
@@ -357,7 +357,7 @@ impl LinalgDet {
         if !A.is_batched() && is_nearly_zero(&result)? {
             return singular_determinant_gradient(&g, &A);
         }
-        Ok(solution_of(&A.mh(), &scaled_units(g * result.conj(), n), true))
+        Ok(solution_of(&A.mh(), &scale_identity(g * result.conj(), n), true))
     }
     /// Uses the factors that the forward saved. Zeros on the diagonal are replaced by small numbers, because the gradient is
     /// continuous.
@@ -370,8 +370,8 @@ impl LinalgDet {
         let moved = value(&LU) + diagonal_matrix(select(epsilon, 0.0, ne(line, 0.0)).cast(LU.dtype));
         let moved = by_columns(&moved.tensor()?.body())?;
         let det = determinants(&moved, &duplicate(&pivots)?)?;
-        let scale = scaled_units(value(&g) * value(&det).conj(), n).tensor()?;
-        substituted(&moved, &pivots, &scale.body(), true)
+        let scale = scale_identity(value(&g) * value(&det).conj(), n).tensor()?;
+        substitute(&moved, &pivots, &scale.body(), true)
     }
 }
 
@@ -419,7 +419,7 @@ pub fn det(input: &Tensor) -> Result<Tensor> {
 #[primitive(batch = in_front, results(sign, logabsdet, LU, pivots), scratch(LU, pivots))]
 impl LinalgSlogdet {
     fn forward(A: &Tensor) -> Result<[Body; 4]> {
-        let [lu, pivots, _] = factored(&A.body())?;
+        let [lu, pivots, _] = factor(&A.body())?;
         let [sign, size] = logarithms(&lu, &pivots)?;
         Ok([sign, size, lu, pivots])
     }
@@ -433,7 +433,7 @@ impl LinalgSlogdet {
         });
         let whole = plus(turning, of_size).unwrap_or_else(V::misuse);
         let V::Tensor(like) = &A else { return A };
-        solution_of(&A.mh(), &scaled_units(whole.cast(like.dtype()), n), true)
+        solution_of(&A.mh(), &scale_identity(whole.cast(like.dtype()), n), true)
     }
 }
 

@@ -17,11 +17,11 @@ fn adjoint(x: &Body) -> Result<Body> {
     reduce::no_grad(|| crate::ops::complex::conj_physical(&Tensor::new(columns)))
 }
 
-fn decomposed(x: &Body, full: bool) -> Result<[Body; 3]> {
+fn decompose(x: &Body, full: bool) -> Result<[Body; 3]> {
     let [m, n] = rows_and_columns(x.shape());
     if m < n {
         // Decompose the conjugate transpose, because the kernel takes tall matrices only.
-        let [u, s, vh] = decomposed(&adjoint(x)?, full)?;
+        let [u, s, vh] = decompose(&adjoint(x)?, full)?;
         return Ok([adjoint(&vh)?, s, adjoint(&u)?]);
     }
     let width = if full { m } else { n };
@@ -141,7 +141,7 @@ fn check_gauge(of_u: Option<&V>, of_v: Option<&V>) -> Result<()> {
 #[primitive(batch = in_front, results(U, S, Vh))]
 impl LinalgSvd {
     fn forward(A: &Tensor, full_matrices: bool) -> Result<[Body; 3]> {
-        decomposed(&A.body(), full_matrices)
+        decompose(&A.body(), full_matrices)
     }
     fn d_A(g: [Option<V>; 3], U: V, S: V, Vh: V, at: Meta) -> Result<V> {
         gradient(g, U, S, Vh, rows_and_columns(&at.shape))

@@ -38,14 +38,14 @@ impl LinalgSolveTriangular {
         solution(&input.body(), &other.body(), upper, left, unitriangular)
     }
     fn d_input(g: V, input: V, result: V, at: Meta, upper: bool, left: bool, unitriangular: bool) -> V {
-        let g = solved(&input.mh(), &g, !upper, left, unitriangular);
+        let g = solve(&input.mh(), &g, !upper, left, unitriangular);
         let whole = if left { -g.matmul(result.mh()) } else { -result.mh().matmul(g) };
         let shift = i64::from(unitriangular);
         let part = if upper { triu(whole, shift) } else { tril(whole, -shift) };
         part.sum_to(&at.shape)
     }
     fn d_other(g: V, input: V, at: Meta, upper: bool, left: bool, unitriangular: bool) -> V {
-        solved(&input.mh(), &g, !upper, left, unitriangular).sum_to(&at.shape)
+        solve(&input.mh(), &g, !upper, left, unitriangular).sum_to(&at.shape)
     }
     fn batch(
         b: &Batch,
@@ -61,7 +61,7 @@ impl LinalgSolveTriangular {
 }
 
 /// The solution, for use in formulas.
-pub fn solved(a: &V, b: &V, upper: bool, left: bool, unit: bool) -> V {
+pub fn solve(a: &V, b: &V, upper: bool, left: bool, unit: bool) -> V {
     a.with(b, |a, b| LinalgSolveTriangular::call(a, b, upper, left, unit))
 }
 
@@ -132,7 +132,7 @@ impl TriangularSolve {
         let _ = input;
         let of_b = first.map(|g| {
             let a = if transpose { A.clone().conj() } else { A.mh() };
-            solved(&a, &g, upper == transpose, true, unitriangular)
+            solve(&a, &g, upper == transpose, true, unitriangular)
         });
         let of_a = of_b.as_ref().filter(|_| wants[1]).map(|g| {
             let whole =

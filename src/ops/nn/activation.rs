@@ -446,7 +446,7 @@ fn halves(x: &Tensor, dim: i64) -> Result<[Tensor; 2]> {
 #[primitive(batch = along(dim))]
 impl Glu {
     fn forward(input: &Tensor, dim: i64) -> Result<Body> {
-        let [a, b] = unrecorded_halves(input, dim)?;
+        let [a, b] = split_halves(input, dim)?;
         no_grad(|| f::gated(&a, &b))
     }
     fn d_input(g: V, input: V, dim: i64) -> V {
@@ -461,7 +461,7 @@ impl Glu {
     }
 }
 
-fn unrecorded_halves(input: &Tensor, dim: i64) -> Result<[Tensor; 2]> {
+fn split_halves(input: &Tensor, dim: i64) -> Result<[Tensor; 2]> {
     let dim = wrap_dim(dim, input.ndim())?;
     let (body, half) = (input.body(), input.shape()[dim] as i64 / 2);
     let part = |start| -> Result<Tensor> {
@@ -498,7 +498,7 @@ pub fn glu(input: &Tensor, #[default(-1)] dim: i64) -> Result<Tensor> {
 }
 
 /// The gradient of `rrelu`: negative elements are scaled by the random factors in training, else by the mean of the bounds.
-fn leaked(g: V, x: V, noise: V, [lower, upper]: [Scalar; 2], training: bool) -> V {
+fn rrelu_gradient(g: V, x: V, noise: V, [lower, upper]: [Scalar; 2], training: bool) -> V {
     if training {
         return g * noise + zero_of(x);
     }
@@ -530,7 +530,7 @@ impl RreluWithNoise {
         randomly_leaky(input, noise, [lower, upper], training)
     }
     fn d_input(g: V, input: V, noise: V, lower: Scalar, upper: Scalar, training: bool) -> V {
-        leaked(g, input, noise, [lower, upper], training)
+        rrelu_gradient(g, input, noise, [lower, upper], training)
     }
 }
 
@@ -548,12 +548,12 @@ impl RreluWithNoise1 {
         bodies::copy(input, &made)
     }
     fn d_input(g: V, result: V, noise: V, lower: Scalar, upper: Scalar, training: bool) -> V {
-        leaked(g, result, noise, [lower, upper], training)
+        rrelu_gradient(g, result, noise, [lower, upper], training)
     }
 }
 
 /// Returns 1 for positive elements and a random slope for the others. On the CPU only the latter draw a number, in their order.
-fn slopes(x: &Tensor, lower: f64, upper: f64, generator: &Option<Generator>) -> Result<Tensor> {
+fn draw_factors(x: &Tensor, lower: f64, upper: f64, generator: &Option<Generator>) -> Result<Tensor> {
     let draw = |shape: &[usize], dtype| {
         let new = |shape: &[usize]| Body::new(shape, dtype, x.device());
         randomness::draw(shape, new, |body| random::fill::fill_uniform(body, lower, upper, generator.clone()))
@@ -573,7 +573,7 @@ fn slopes(x: &Tensor, lower: f64, upper: f64, generator: &Option<Generator>) -> 
     select(1.0, views::reshape(&spread, &x.shape())?, leaking).cast(x.dtype()).tensor()
 }
 
-fn random_slope(
+fn randomize(
     input: &Tensor,
     [lower, upper]: [Scalar; 2],
     training: bool,
@@ -590,7 +590,7 @@ fn random_slope(
     need_float(if training { "rrelu_with_noise_out_cpu" } else { "leaky_relu_cpu" }, input)?;
     let noise = mode::with_grad(false, || {
         if training {
-            slopes(input, low, high, generator)
+            draw_factors(input, low, high, generator)
         } else {
             constant::zeros(&input.shape(), input.dtype(), input.device())
         }
@@ -625,7 +625,7 @@ pub fn rrelu(
     #[default(false)] training: bool,
     generator: Option<Generator>,
 ) -> Result<Tensor> {
-    random_slope(input, [lower, upper], training, &generator, false)
+    randomize(input, [lower, upper], training, &generator, false)
 }
 
 /// Apply randomized leaky ReLU: negative elements are multiplied by random slopes.
@@ -646,7 +646,7 @@ pub fn nn_rrelu(
     #[default(false)] training: bool,
     #[default(false)] inplace: bool,
 ) -> Result<Tensor> {
-    random_slope(input, [lower, upper], training, &None, inplace)
+    randomize(input, [lower, upper], training, &None, inplace)
 }
 
 /// Apply randomized leaky ReLU in place; see `torch.rrelu`.
@@ -667,5 +667,5 @@ pub fn rrelu_over(
     #[default(false)] training: bool,
     generator: Option<Generator>,
 ) -> Result<Tensor> {
-    random_slope(input, [lower, upper], training, &generator, true)
+    randomize(input, [lower, upper], training, &generator, true)
 }

@@ -135,7 +135,7 @@ mod blocks {
     }
 
     /// A block of queries, the keys that it attends to, and their weights.
-    struct Block {
+    struct AttentionBlock {
         queries: Range<usize>,
         keys: Range<usize>,
         query: Tensor,
@@ -146,7 +146,7 @@ mod blocks {
 
     impl AttentionOperands {
         /// Calls `each` for one block of queries after the other. A block is so small that its weights can be held at once.
-        fn by_blocks(&self, mut each: impl FnMut(Block) -> Result<()>) -> Result<()> {
+        fn by_blocks(&self, mut each: impl FnMut(AttentionBlock) -> Result<()>) -> Result<()> {
             let [query, key, value] =
                 [&self.query, &self.key, &self.value].map(|body| Tensor::new(body.clone()));
             let mask = self.mask.as_ref().map(|mask| Tensor::new(mask.clone()));
@@ -160,7 +160,7 @@ mod blocks {
                     let mask = mask.as_ref().map(|mask| rows(mask, &own)).transpose()?.map(V::from);
                     let weights = weights(first, &V::from(&query), &key, mask, self.causal, self.scale);
                     let value = V::from(rows(&value, &seen)?);
-                    each(Block { queries: own, keys: seen, query, key, value, weights })?;
+                    each(AttentionBlock { queries: own, keys: seen, query, key, value, weights })?;
                 }
                 Ok(())
             })
@@ -183,7 +183,7 @@ mod blocks {
             for to in [&to_key, &to_value] {
                 inplace::copy_into(to, &constant::zeros(&[], to.dtype(), to.device())?)?;
             }
-            self.by_blocks(|Block { queries, keys, query, key, value, weights: p }| {
+            self.by_blocks(|AttentionBlock { queries, keys, query, key, value, weights: p }| {
                 let g = V::from(rows(&g, &queries)?);
                 if wants[0] || wants[1] {
                     let score_gradient = score_gradient(&g, &value, &p, self.scale);
@@ -299,13 +299,13 @@ impl ScaledDotProductFlashAttentionForCpu {
         attn_mask: Option<&Tensor>,
         scale: Option<f64>,
     ) -> Result<Tensor> {
-        composed(query, key, value, attn_mask, dropout_p, is_causal, scale)
+        compose(query, key, value, attn_mask, dropout_p, is_causal, scale)
     }
 }
 
 /// Attention composed of other operators. Half precision is computed in float32, because a rounded score would change its weight
 /// noticeably.
-fn composed(
+fn compose(
     query: &Tensor,
     key: &Tensor,
     value: &Tensor,
@@ -320,7 +320,7 @@ fn composed(
             [query, key, value].map(|t| crate::operator::primitives::copies::to_dtype(t, wide(dtype)));
         let mask =
             mask.map(|mask| crate::operator::primitives::copies::to_dtype(mask, wide(dtype))).transpose()?;
-        let made = composed(&query?, &key?, &value?, mask.as_ref(), dropout_p, causal, scale)?;
+        let made = compose(&query?, &key?, &value?, mask.as_ref(), dropout_p, causal, scale)?;
         return crate::operator::primitives::copies::to_dtype(&made, dtype);
     }
     let scale = scale_of(scale, query.shape().last().copied().unwrap_or(1));
@@ -381,7 +381,7 @@ fn check(query: &Tensor, key: &Tensor, value: &Tensor, mask: Option<&Tensor>, ca
 }
 
 /// Repeats keys or values, so that there is one head for each head of the query.
-fn shared_by(query: &Tensor, t: &Tensor) -> Result<Tensor> {
+fn repeat_heads(query: &Tensor, t: &Tensor) -> Result<Tensor> {
     let (own, wanted) = (t.shape(), query.shape());
     let (dims, at) = (own.len(), own.len().wrapping_sub(3));
     if dims < 3 || wanted.len() < 3 || own[at] == 0 || wanted[wanted.len() - 3] % own[at] != 0 {
@@ -464,7 +464,7 @@ pub fn scaled_dot_product_attention(
     let mask = added.as_ref().or(attn_mask);
     let (own_key, own_value);
     let (key, value) = if enable_gqa {
-        (own_key, own_value) = (shared_by(query, key)?, shared_by(query, value)?);
+        (own_key, own_value) = (repeat_heads(query, key)?, repeat_heads(query, value)?);
         (&own_key, &own_value)
     } else {
         (key, value)
@@ -484,5 +484,5 @@ pub fn scaled_dot_product_attention(
             query, key, value, dropout_p, is_causal, mask, scale,
         );
     }
-    composed(query, key, value, mask, dropout_p, is_causal, scale)
+    compose(query, key, value, mask, dropout_p, is_causal, scale)
 }

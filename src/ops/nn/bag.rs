@@ -15,13 +15,13 @@ use crate::tensor::mode;
 
 /// The reduction over a bag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mode {
+pub enum BagMode {
     Sum,
     Mean,
     Max,
 }
 
-impl Keep for Mode {
+impl Keep for BagMode {
     fn shown(&self) -> Shown {
         Shown::Int(*self as i64)
     }
@@ -37,7 +37,7 @@ fn bags(offsets: &Tensor, count: usize, last: bool) -> Result<Tensor> {
 }
 
 /// A column with 1 for each index, and 0 for those that are `padding_idx`.
-fn counted(indices: &Tensor, padding_idx: i64) -> V {
+fn mask_padding(indices: &Tensor, padding_idx: i64) -> V {
     ne(V::from(indices).reshape(&[indices.numel(), 1]), padding_idx as f64)
 }
 
@@ -47,7 +47,7 @@ fn size_column(bag_size: &Tensor, dtype: DType) -> V {
 }
 
 /// The sums of the bags of rows.
-fn summed(rows: V, bag: &Tensor, count: usize) -> V {
+fn sum_bags(rows: V, bag: &Tensor, count: usize) -> V {
     rows.then(|rows| {
         let zeros = constant::zeros(&[count, rows.shape()[1]], rows.dtype(), rows.device())?;
         IndexAdd::call(&zeros, 0, bag, &rows, Scalar::Int(1))
@@ -64,7 +64,7 @@ fn largest(
 ) -> Result<[Tensor; 2]> {
     let (n, width, count) = (indices.numel(), rows.shape()[1], bag_size.numel());
     let device = indices.device();
-    let taken = select(f64::NEG_INFINITY, rows, counted(indices, padding_idx)).tensor()?;
+    let taken = select(f64::NEG_INFINITY, rows, mask_padding(indices, padding_idx)).tensor()?;
     let column = view::expand(&views::reshape(bag, &[n, 1])?, smallvec::smallvec![n as i64, width as i64])?;
     let lowest = constant::full(&[count, width], Scalar::Float(f64::NEG_INFINITY), taken.dtype(), device)?;
     let top = scatter_into(&lowest, &taken, 0, &column, Put::Max)?;
@@ -74,7 +74,7 @@ fn largest(
     let same = either(eq(&taken, &there), is_nan(&taken));
     let place = Tensor::new(numbers(0, 1, n, device)?);
     let place = V::from(place).reshape(&[n, 1]).cast(DType::I32);
-    let place = select(n as f64, place.expand(&[n, width]), both(same, counted(indices, padding_idx)));
+    let place = select(n as f64, place.expand(&[n, width]), both(same, mask_padding(indices, padding_idx)));
     let none = constant::full(&[count, width], Scalar::Int(n as i64), DType::I32, device)?;
     let first = scatter_into(&none, &place.cast(DType::I32).tensor()?, 0, &column, Put::Min)?;
     let full = gt(V::from(bag_size).reshape(&[count, 1]), 0.0);
@@ -95,7 +95,7 @@ fn at_once(
     offsets: &Tensor,
     share: Option<&Tensor>,
     count: usize,
-    (mode, padding): (Mode, i64),
+    (mode, padding): (BagMode, i64),
 ) -> Result<Option<[Body; 4]>> {
     let (table, numbers, starts) = (weight.body(), indices.body(), offsets.body());
     let share = share.map(Tensor::body);
@@ -106,8 +106,8 @@ fn at_once(
     let bags = Body::new(&[numbers.numel()], DType::I64, Device::Cpu)?;
     let sizes = Body::new(&[count], DType::I64, Device::Cpu)?;
     let which = match mode {
-        Mode::Max => Some(Body::new(out.shape(), DType::I64, Device::Cpu)?),
-        Mode::Sum | Mode::Mean => None,
+        BagMode::Max => Some(Body::new(out.shape(), DType::I64, Device::Cpu)?),
+        BagMode::Sum | BagMode::Mean => None,
     };
     let made = BagResults {
         rows: out.host()?,
@@ -116,7 +116,7 @@ fn at_once(
         which: which.as_ref().map(|which| which.host()).transpose()?,
     };
     let share = share.as_ref().map(|share| share.host()).transpose()?;
-    let kept = BagOptions { padding, mean: mode == Mode::Mean };
+    let kept = BagOptions { padding, mean: mode == BagMode::Mean };
     // SAFETY: the views describe these bodies; the results are new.
     let done = unsafe { bag::reduce(&made, table.host()?, numbers.host()?, starts.host()?, share, kept) };
     let last = which.unwrap_or_else(|| sizes.clone());
@@ -153,7 +153,7 @@ impl EmbeddingBag {
         #[constant] offsets: &Tensor,
         per_sample_weights: Option<&Tensor>,
         scale_grad_by_freq: bool,
-        mode: Mode,
+        mode: BagMode,
         #[hidden] include_last_offset: bool,
         padding_idx: i64,
     ) -> Result<[Body; 4]> {
@@ -169,13 +169,13 @@ impl EmbeddingBag {
             if let Some(made) = at_once(weight, indices, offsets, per_sample_weights, count, kept)? {
                 return Ok(made.map(Tensor::new));
             }
-            let quick = mode != Mode::Max && padding_idx < 0;
+            let quick = mode != BagMode::Max && padding_idx < 0;
             let picked = rows(weight, indices).map_err(|e| outside(indices, weight.shape()[0], quick, e))?;
             let bag = bags(offsets, n, include_last_offset)?;
-            let ones = counted(indices, padding_idx).cast(DType::I64);
-            let sizes = summed(ones, &bag, count).reshape(&[count]).tensor()?;
+            let ones = mask_padding(indices, padding_idx).cast(DType::I64);
+            let sizes = sum_bags(ones, &bag, count).reshape(&[count]).tensor()?;
             let mut picked = V::from(picked);
-            if mode == Mode::Max {
+            if mode == BagMode::Max {
                 let [top, which] = largest(&picked, indices, &bag, &sizes, padding_idx)?;
                 return Ok([top, bag, sizes, which]);
             }
@@ -183,10 +183,10 @@ impl EmbeddingBag {
                 picked = picked * V::from(share).reshape(&[n, 1]);
             }
             if padding_idx >= 0 {
-                picked = select(0.0, picked, counted(indices, padding_idx));
+                picked = select(0.0, picked, mask_padding(indices, padding_idx));
             }
-            let mut out = summed(picked, &bag, count);
-            if mode == Mode::Mean {
+            let mut out = sum_bags(picked, &bag, count);
+            if mode == BagMode::Mean {
                 out = out / size_column(&sizes, weight.dtype());
             }
             Ok([out.tensor()?, bag, sizes.clone(), sizes])
@@ -204,7 +204,7 @@ impl EmbeddingBag {
         result2: Tensor,
         result3: Tensor,
         scale_grad_by_freq: bool,
-        mode: Mode,
+        mode: BagMode,
         padding_idx: i64,
         wants: [bool; 2],
     ) -> [Option<V>; 2] {
@@ -214,7 +214,7 @@ impl EmbeddingBag {
             let none = |shape: &[usize]| V::from(constant::zeros(shape, weight.dtype(), weight.device()));
             return [wants[0].then(|| none(&table)), wants[1].then(|| none(&indices.shape()))];
         }
-        if mode == Mode::Max {
+        if mode == BagMode::Max {
             let full = gt(V::from(&result2).reshape(&[result2.numel(), 1]), 0.0);
             let sent = select(0.0, g, full);
             let back = sent.then(|g| {
@@ -223,7 +223,7 @@ impl EmbeddingBag {
             });
             return [wants[0].then_some(back), None];
         }
-        let g = if mode == Mode::Mean { g / size_column(&result2, weight.dtype()) } else { g };
+        let g = if mode == BagMode::Mean { g / size_column(&result2, weight.dtype()) } else { g };
         let of_rows = g.then(|g| index_select(&g, 0, &result1));
         let of_weight = wants[0].then(|| {
             let share = per_sample_weights.map(|share| share.reshape(&[n, 1]));
@@ -236,7 +236,7 @@ impl EmbeddingBag {
         });
         let of_share = wants[1].then(|| {
             let all = of_rows * V::from(rows(weight, &indices));
-            select(0.0, all, counted(&indices, padding_idx)).sum(&[1], false).reshape(&indices.shape())
+            select(0.0, all, mask_padding(&indices, padding_idx)).sum(&[1], false).reshape(&indices.shape())
         });
         [of_weight, of_share]
     }
@@ -315,9 +315,9 @@ pub fn embedding_bag(
         )));
     }
     let mode = match mode {
-        0 => Mode::Sum,
-        1 => Mode::Mean,
-        2 => Mode::Max,
+        0 => BagMode::Sum,
+        1 => BagMode::Mean,
+        2 => BagMode::Max,
         _ => return Err(Error::runtime(format!("embedding_bag: mode has to be 0, 1 or 2, but got {mode}"))),
     };
     let rows = weight.shape()[0] as i64;
@@ -332,7 +332,7 @@ pub fn embedding_bag(
         }
     };
     if let Some(share) = per_sample_weights {
-        if mode != Mode::Sum {
+        if mode != BagMode::Sum {
             return Err(Error::runtime(
                 "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum'",
             ));

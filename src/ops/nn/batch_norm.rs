@@ -8,111 +8,52 @@ use crate::operator::primitives::views::{ints, reshape};
 use crate::operator::primitives::{constant, detached};
 use crate::ops::elementwise::formula::rsqrt;
 use crate::ops::nn::norm::{self, bodies, check_mixed, dense, host, wide, wide_line};
+use crate::ops::nn::standardize::{NormShape, Standardized, Statistics};
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
 use crate::ops::shape::rearrange;
 use crate::tensor::mode;
-
-/// All dimensions except that of the channels.
-fn others(ndim: usize) -> Ints {
-    (0..ndim as i64).filter(|&d| d != 1).collect()
-}
 
 /// The number of elements per channel.
 fn each(shape: &[usize]) -> usize {
     crate::base::numel(shape) / shape[1].max(1)
 }
 
-/// Reshapes one number per channel such that it broadcasts with the input.
-fn per_channel(v: V, ndim: usize, channels: usize) -> V {
-    let mut shape = Dims::from_elem(1, ndim);
-    shape[1] = channels;
-    v.reshape(&shape)
-}
-
-/// The centred input, the means, `1 / sqrt(variance + eps)`, and the variances.
-struct Normalized {
-    centred: V,
-    mean: V,
-    scale: V,
-    variance: V,
-}
-
 /// Running means and variances. They are updated in training and used otherwise.
 #[derive(Clone, Copy)]
-struct Running<'a> {
+struct RunningStatistics<'a> {
     mean: Option<&'a Tensor>,
     var: Option<&'a Tensor>,
     /// Use the statistics of the batch.
     training: bool,
 }
 
-fn normalize(input: V, running: Running, eps: f64) -> Normalized {
-    let shape = input.shape();
-    let (ndim, channels) = (shape.len(), shape[1]);
-    let count = each(&shape) as f64;
-    let dims = others(ndim);
-    if let (false, Some(mean), Some(var)) = (running.training, running.mean, running.var) {
-        let line = |t: &Tensor| per_channel(V::from(t), ndim, channels);
-        let (mean, variance) = (line(mean), line(var));
-        return Normalized { centred: input - &mean, scale: rsqrt(&variance + eps), mean, variance };
+fn standardize(laid: &NormShape, input: V, running: RunningStatistics, eps: f64) -> Standardized {
+    match (running.training, running.mean, running.var) {
+        (false, Some(mean), Some(var)) => laid.standardize_by(input, mean.into(), rsqrt(V::from(var) + eps)),
+        _ => laid.standardize(input, eps),
     }
-    let mean = input.clone().sum(&dims, true) / count;
-    let centred = input - &mean;
-    let variance = (&centred * &centred).sum(&dims, true) / count;
-    Normalized { scale: rsqrt(&variance + eps), centred, mean, variance }
 }
 
-/// Returns the result, the means, the factors `1 / sqrt(variance + eps)`, and the variances.
+/// Returns the result, the means, the factors `1 / sqrt(variance + eps)`, and in training the variances.
 fn formula(
     input: &Tensor,
     weight: Option<&Tensor>,
     bias: Option<&Tensor>,
-    running: Running,
+    running: RunningStatistics,
     eps: f64,
-) -> Result<[Tensor; 4]> {
-    let (ndim, channels) = (input.ndim(), input.shape()[1]);
-    let made = normalize(V::from(to_dtype(input, wide(input.dtype()))?), running, eps);
-    let mut y = &made.centred * &made.scale;
-    if let Some(weight) = weight {
-        y = y * per_channel(V::from(weight), ndim, channels);
-    }
-    if let Some(bias) = bias {
-        y = y + per_channel(V::from(bias), ndim, channels);
-    }
-    let line = |v: V| v.reshape(&[channels]).tensor();
-    Ok([y.cast(input.dtype()).tensor()?, line(made.mean)?, line(made.scale)?, line(made.variance)?])
+) -> Result<([Tensor; 3], Option<Tensor>)> {
+    let laid = NormShape::channels(&input.shape());
+    let x = V::from(to_dtype(input, wide(input.dtype()))?);
+    let Standardized { y, mean, scale, variance } = standardize(&laid, x, running, eps);
+    let y = laid.scale_and_shift(y, weight.map(V::from), bias.map(V::from), input)?;
+    let line = |v: V| v.reshape(&[input.shape()[1]]).tensor();
+    Ok(([y, line(mean)?, line(scale)?], variance.map(line).transpose()?))
 }
 
-/// The gradients, from the operands and the saved statistics. With `own`, the statistics depend on the input.
-fn gradients(
-    g: &Tensor,
-    made: &Normalized,
-    weight: Option<V>,
-    own: bool,
-    wants: [bool; 3],
-) -> [Option<V>; 3] {
-    let (shape, dtype) = (g.shape(), g.dtype());
-    let (ndim, channels) = (shape.len(), shape[1]);
-    let count = each(&shape) as f64;
-    let dims = others(ndim);
-    let g = V::from(g);
-    let y = &made.centred * &made.scale;
-    let of_input = || {
-        let factor =
-            weight.map_or_else(|| made.scale.clone(), |w| &made.scale * per_channel(w, ndim, channels));
-        if !own {
-            return (&g * factor).cast(dtype);
-        }
-        let mean = |v: V| v.sum(&dims, true) / count;
-        let inner = &g - mean(g.clone()) - &y * mean(&g * &y);
-        (inner * factor).cast(dtype)
-    };
-    [
-        wants[0].then(of_input),
-        wants[1].then(|| (&g * &y).sum(&dims, false)),
-        wants[2].then(|| g.clone().sum(&dims, false)),
-    ]
+/// The statistics that depend on the input.
+const fn statistics(training: bool) -> Statistics {
+    if training { Statistics::MeanAndVariance } else { Statistics::Nothing }
 }
 
 /// True if channels are innermost in memory, and the other dimensions in order.
@@ -169,9 +110,9 @@ impl ChannelLayout {
     }
 
     #[cfg(feature = "gpu")]
-    fn planes(&self) -> crate::gpu::norm::Planes {
+    fn planes(&self) -> crate::gpu::norm::NormSizes {
         let Sets { n, sets, run } = self.sets;
-        crate::gpu::norm::Planes { n, channels: sets, run, groups: None }
+        crate::gpu::norm::NormSizes { n, channels: sets, run, groups: None }
     }
 
     pub fn back(&self, x: Body) -> Body {
@@ -192,7 +133,7 @@ fn by_kernel(
     x: &Body,
     weight: Option<&Body>,
     bias: Option<&Body>,
-    running: Running,
+    running: RunningStatistics,
     eps: f64,
 ) -> Result<[Body; 4]> {
     let laid = ChannelLayout::of(x);
@@ -229,7 +170,13 @@ fn by_kernel(
 }
 
 /// Updates the running means and variances with those of this batch, without recording a graph.
-fn update_running(running: Running, mean: &Body, variance: &Body, count: usize, momentum: f64) -> Result<()> {
+fn update_running(
+    running: RunningStatistics,
+    mean: &Body,
+    variance: &Body,
+    count: usize,
+    momentum: f64,
+) -> Result<()> {
     let unbiased = count as f64 / (count as f64 - 1.0);
     for (old, new, factor) in [(running.mean, mean, 1.0), (running.var, variance, unbiased)] {
         let Some(old) = old else { continue };
@@ -258,10 +205,12 @@ impl NativeBatchNorm {
         #[hidden] momentum: f64,
         eps: f64,
     ) -> Result<[Body; 4]> {
-        let running = Running { mean: running_mean, var: running_var, training };
+        let running = RunningStatistics { mean: running_mean, var: running_var, training };
         let made = if !norm::by_kernel(&input.body(), each(&input.shape())) {
-            let formula = || formula(input, weight, bias, running, eps);
-            mode::with_grad(false, formula)?.map(|t| t.body().clone())
+            let ([y, mean, scale], variance) =
+                mode::with_grad(false, || formula(input, weight, bias, running, eps))?;
+            let variance = variance.unwrap_or_else(|| scale.clone());
+            [y, mean, scale, variance].map(|t| t.body().clone())
         } else {
             let [weight, bias] = [weight, bias].map(|t| t.map(|t| t.body().clone()));
             by_kernel(&input.body(), weight.as_ref(), bias.as_ref(), running, eps)?
@@ -281,9 +230,10 @@ impl NativeBatchNorm {
         eps: f64,
         wants: [bool; 3],
     ) -> [Option<V>; 3] {
-        let running = Running { mean: running_mean.as_ref(), var: running_var.as_ref(), training };
-        let made = normalize(input.cast(wide(g.dtype())), running, eps);
-        gradients(g, &made, weight, training, wants)
+        let running = RunningStatistics { mean: running_mean.as_ref(), var: running_var.as_ref(), training };
+        let laid = NormShape::channels(&g.shape());
+        let Standardized { y, scale, .. } = standardize(&laid, input.cast(wide(g.dtype())), running, eps);
+        laid.gradients(g, [y, scale], weight, statistics(training), wants)
     }
     #[allow(clippy::too_many_arguments, reason = "they are what is saved")]
     fn fast_derivative(
@@ -296,13 +246,12 @@ impl NativeBatchNorm {
         wants: [bool; 3],
     ) -> Result<[Option<Body>; 3]> {
         if !norm::by_kernel(&input, each(input.shape())) {
-            let (ndim, channels) = (input.layout.ndim(), input.shape()[1]);
             let value = |body: Body| V::from(Tensor::new(body));
-            let line = |body: Body| per_channel(value(body), ndim, channels);
-            let (mean, scale) = (line(result1), line(result2));
-            let centred = value(input).cast(wide(g.dtype)) - &mean;
-            let made = Normalized { centred, scale: scale.clone(), mean, variance: scale };
-            return bodies(gradients(&Tensor::new(g), &made, weight.map(value), training, wants));
+            let laid = NormShape::channels(input.shape());
+            let x = value(input).cast(wide(g.dtype));
+            let Standardized { y, scale, .. } = laid.standardize_by(x, value(result1), value(result2));
+            let (g, weight) = (Tensor::new(g), weight.map(value));
+            return bodies(laid.gradients(&g, [y, scale], weight, statistics(training), wants));
         }
         let laid = ChannelLayout::of(&input);
         let (dtype, of_params) = (wide(input.dtype), weight.as_ref().map_or(input.dtype, |w| w.dtype));
@@ -341,11 +290,9 @@ impl NativeBatchNorm {
         momentum: f64,
         eps: f64,
     ) -> Result<Tensor> {
-        let running = Running { mean: running_mean, var: running_var, training };
-        let [out, mean, _, variance] = formula(input, weight, bias, running, eps)?;
-        if !training {
-            return Ok(out);
-        }
+        let running = RunningStatistics { mean: running_mean, var: running_var, training };
+        let ([out, mean, _], variance) = formula(input, weight, bias, running, eps)?;
+        let Some(variance) = variance else { return Ok(out) };
         let count = input.numel() as f64 / input.shape()[1] as f64;
         for (old, new, factor) in [(running.mean, mean, 1.0), (running.var, variance, count / (count - 1.0))]
         {
@@ -458,9 +405,9 @@ pub fn native_batch_norm(
         let none = || constant::zeros(&[0], wide(input.dtype()), input.device());
         return Ok([out, none()?, none()?]);
     }
-    let running = Running { mean: None, var: None, training };
+    let running = RunningStatistics { mean: None, var: None, training };
     // The statistics have no gradient.
-    let [_, mean, scale, _] = formula(&detached::shallow(input), None, None, running, eps)?;
+    let ([_, mean, scale], _) = formula(&detached::shallow(input), None, None, running, eps)?;
     Ok([out, mean, scale])
 }
 

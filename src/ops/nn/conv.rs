@@ -66,8 +66,8 @@ pub(super) fn result_shape(input: &[usize], weight: &[usize], moves: &Moves) -> 
         let given = input[2..].iter().map(|&n| n as i64).collect();
         return Err(Error::runtime(format!(
             "Given input size per channel: {}. Calculated output size per channel: {}. Output size is too small",
-            crossed(&given),
-            crossed(&sizes)
+            format_sizes(&given),
+            format_sizes(&sizes)
         )));
     }
     let mut shape: Dims = smallvec![input[0], if moves.transposed { weight[1] * groups } else { weight[0] }];
@@ -76,7 +76,7 @@ pub(super) fn result_shape(input: &[usize], weight: &[usize], moves: &Moves) -> 
 }
 
 /// Formats a list as `(1 x 4)`.
-fn crossed(list: &Ints) -> String {
+fn format_sizes(list: &Ints) -> String {
     let all: Vec<String> = as_plane(list, 1).iter().map(i64::to_string).collect();
     format!("({})", all.join(" x "))
 }
@@ -91,7 +91,7 @@ fn compute_type(op: &'static str, dtype: DType) -> Result<DType> {
 }
 
 /// A new body in the memory format that the operands suggest.
-fn formatted(shape: &[usize], dtype: DType, x: &Body, w: &Body) -> Result<Body> {
+fn new_in_format(shape: &[usize], dtype: DType, x: &Body, w: &Body) -> Result<Body> {
     let mut out = Body::new(shape, dtype, x.device())?;
     let format = [x, w].map(|x| MemoryFormat::suggested(&x.layout));
     if let Some(&format) = format.iter().find(|&&f| f != MemoryFormat::Contiguous) {
@@ -102,7 +102,7 @@ fn formatted(shape: &[usize], dtype: DType, x: &Body, w: &Body) -> Result<Body> 
 
 /// Memory for the kernel's result. The GPU's kernels write contiguous results only.
 fn like(shape: &[usize], x: &Body, w: &Body, dtype: DType) -> Result<Body> {
-    if x.device().is_cpu() { formatted(shape, dtype, x, w) } else { Body::new(shape, dtype, x.device()) }
+    if x.device().is_cpu() { new_in_format(shape, dtype, x, w) } else { Body::new(shape, dtype, x.device()) }
 }
 
 /// Converts the kernel's result to the dtype and memory format of the operator's result.
@@ -110,7 +110,7 @@ fn finish(out: Body, x: &Body, w: &Body) -> Result<Body> {
     if out.dtype == x.dtype && out.device().is_cpu() {
         return Ok(out);
     }
-    let to = formatted(out.shape(), x.dtype, x, w)?;
+    let to = new_in_format(out.shape(), x.dtype, x, w)?;
     if to.dtype == out.dtype && to.layout == out.layout {
         return Ok(out);
     }
@@ -392,7 +392,7 @@ fn check(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, moves: &Moves) 
         let shown = if moves.transposed {
             by_axis("dilation", &moves.dilation, ", ")
         } else {
-            listed(&moves.dilation)
+            format_list(&moves.dilation)
         };
         return refuse(format!("dilation should be greater than zero, but got {shown}"));
     }
@@ -476,7 +476,7 @@ fn as_plane(list: &Ints, missing: i64) -> Ints {
     if list.len() == 1 { smallvec![missing, list[0]] } else { list.clone() }
 }
 
-fn listed(list: &Ints) -> String {
+fn format_list(list: &Ints) -> String {
     format!("{:?}", as_plane(list, 1).as_slice())
 }
 
@@ -552,11 +552,16 @@ fn run(
         output_padding: wide(&moves.output_padding),
         ..moves.clone()
     };
-    let out = checked(&batch, weight, bias, &moves)?;
+    let out = check_and_convolve(&batch, weight, bias, &moves)?;
     if single { squeeze::squeeze(&out, Some(smallvec![0])) } else { Ok(out) }
 }
 
-fn checked(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, moves: &Moves) -> Result<Tensor> {
+fn check_and_convolve(
+    input: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    moves: &Moves,
+) -> Result<Tensor> {
     let dims = weight.ndim().saturating_sub(2);
     if dims == 0 || dims > 3 {
         return Err(Error::runtime("weight should have at least three dimensions"));
@@ -599,9 +604,9 @@ fn of_complex(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, moves: &Mo
     let parts = |t: &Tensor| -> Result<[Tensor; 2]> { Ok([real(t)?, imag(t)?]) };
     let sum = |[re, im]: &[Tensor; 2]| (V::from(re) + V::from(im)).tensor();
     let (x, w) = (parts(input)?, parts(weight)?);
-    let first = V::from(checked(&x[0], &w[0], None, moves)?);
-    let second = V::from(checked(&x[1], &w[1], None, moves)?);
-    let both = V::from(checked(&sum(&x)?, &sum(&w)?, None, moves)?);
+    let first = V::from(check_and_convolve(&x[0], &w[0], None, moves)?);
+    let second = V::from(check_and_convolve(&x[1], &w[1], None, moves)?);
+    let both = V::from(check_and_convolve(&sum(&x)?, &sum(&w)?, None, moves)?);
     let made = complex(&(&first - &second).tensor()?, &(both - first - second).tensor()?)?;
     with_bias(made, bias)
 }
@@ -759,5 +764,10 @@ pub fn convolution(
     output_padding: Ints,
     groups: i64,
 ) -> Result<Tensor> {
-    checked(input, weight, bias, &moves(&stride, &padding, &dilation, transposed, &output_padding, groups))
+    check_and_convolve(
+        input,
+        weight,
+        bias,
+        &moves(&stride, &padding, &dilation, transposed, &output_padding, groups),
+    )
 }

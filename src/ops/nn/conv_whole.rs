@@ -15,13 +15,13 @@ use smallvec::smallvec;
 pub(super) fn of_whole(input: &Tensor, weight: &Tensor, moves: &Moves) -> Result<Tensor> {
     result_shape(&input.shape(), &weight.shape(), moves)?;
     if moves.transposed {
-        return transposed(input, weight, moves);
+        return conv_transpose(input, weight, moves);
     }
-    product(&padded(input, |d| [moves.padding[d]; 2])?, weight, &moves.stride, moves)
+    product(&pad_spatial(input, |d| [moves.padding[d]; 2])?, weight, &moves.stride, moves)
 }
 
 /// Pads each spatial dimension with zeros before and after it. Negative padding crops.
-fn padded(x: &Tensor, around: impl Fn(usize) -> [i64; 2]) -> Result<Tensor> {
+fn pad_spatial(x: &Tensor, around: impl Fn(usize) -> [i64; 2]) -> Result<Tensor> {
     constant_pad_nd(x, (0..x.ndim() - 2).rev().flat_map(around).collect(), Scalar::Int(0))
 }
 
@@ -55,7 +55,7 @@ fn product(x: &Tensor, weight: &Tensor, stride: &Ints, moves: &Moves) -> Result<
 }
 
 /// The transposed convolution: the dilated input is convolved with the flipped weights.
-fn transposed(input: &Tensor, weight: &Tensor, moves: &Moves) -> Result<Tensor> {
+fn conv_transpose(input: &Tensor, weight: &Tensor, moves: &Moves) -> Result<Tensor> {
     let (w, groups) = (weight.shape(), moves.groups as usize);
     let dims = w.len() - 2;
     let mut x = input.clone();
@@ -70,7 +70,7 @@ fn transposed(input: &Tensor, weight: &Tensor, moves: &Moves) -> Result<Tensor> 
         shape[d + 2] = (length * stride) as usize;
         x = narrow(&reshape(&x, &shape)?, at, 0, (length - 1) * stride + 1)?;
     }
-    let x = padded(&x, |d| {
+    let x = pad_spatial(&x, |d| {
         let before = moves.dilation[d] * (w[d + 2] as i64 - 1) - moves.padding[d];
         [before, before + moves.output_padding[d]]
     })?;

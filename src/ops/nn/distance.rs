@@ -19,7 +19,7 @@ fn gaps(x1: &V, x2: &V) -> V {
 }
 
 /// The norm along the last dimension.
-fn normed(gaps: V, p: f64) -> V {
+fn norm(gaps: V, p: f64) -> V {
     let size = abs(gaps);
     if p == 0.0 {
         let dtype = size.clone().tensor().map(|t| t.dtype());
@@ -41,7 +41,7 @@ fn normed(gaps: V, p: f64) -> V {
 }
 
 /// The gradient of the differences, from the gradient `g` of the distances. It is 0 where the distance is 0.
-fn slopes(g: V, gaps: V, result: V, p: f64) -> V {
+fn norm_gradient(g: V, gaps: V, result: V, p: f64) -> V {
     let line = |v: V| v.then(|t| unsqueeze(&t, -1));
     let (g, result) = (line(g), line(result));
     if p == 0.0 {
@@ -85,7 +85,7 @@ fn blocks(x1: &Body, x2: &Body) -> Result<(Pairs, [Body; 2], Dims)> {
 fn distances(x1: &Body, x2: &Body, p: f64) -> Result<Body> {
     if !x1.device().is_cpu() {
         let (x1, x2) = (Tensor::new(x1.clone()), Tensor::new(x2.clone()));
-        return no_grad(|| normed(gaps(&x1.into(), &x2.into()), p).tensor());
+        return no_grad(|| norm(gaps(&x1.into(), &x2.into()), p).tensor());
     }
     let (pairs, [x1, x2], shape) = blocks(x1, x2)?;
     let out = Body::new(&shape, x1.dtype, x1.device())?;
@@ -97,10 +97,10 @@ fn distances(x1: &Body, x2: &Body, p: f64) -> Result<Body> {
 }
 
 /// The gradient of `x1`, with the batch dimensions that both operands broadcast to.
-fn moved(g: &Body, x1: &Body, x2: &Body, result: &Body, p: f64) -> Result<Body> {
+fn distance_gradient(g: &Body, x1: &Body, x2: &Body, result: &Body, p: f64) -> Result<Body> {
     if !x1.device().is_cpu() {
         let [g, x1, x2, result] = [g, x1, x2, result].map(|b| V::from(Tensor::new(b.clone())));
-        return no_grad(|| slopes(g, gaps(&x1, &x2), result, p).sum(&[-2], false).tensor());
+        return no_grad(|| norm_gradient(g, gaps(&x1, &x2), result, p).sum(&[-2], false).tensor());
     }
     let (pairs, [x1, x2], shape) = blocks(x1, x2)?;
     let dense = |b: &Body| if b.layout.is_contiguous() { Ok(b.clone()) } else { duplicate(b) };
@@ -123,7 +123,7 @@ fn moved(g: &Body, x1: &Body, x2: &Body, result: &Body, p: f64) -> Result<Body> 
     Ok(out)
 }
 
-fn transposed(body: &Body) -> Result<Body> {
+fn transpose(body: &Body) -> Result<Body> {
     Ok(body.with_layout(body.layout.transpose(-1, -2)?))
 }
 
@@ -133,16 +133,16 @@ impl Cdist {
         distances(&x1.body(), &x2.body(), p)
     }
     fn d_x1(g: V, x1: V, x2: V, result: V, p: f64) -> V {
-        slopes(g, gaps(&x1, &x2), result, p).sum(&[-2], false)
+        norm_gradient(g, gaps(&x1, &x2), result, p).sum(&[-2], false)
     }
     fn fast_d_x1(g: Body, x1: Body, x2: Body, result: Body, p: f64) -> Result<Body> {
-        moved(&g, &x1, &x2, &result, p)
+        distance_gradient(&g, &x1, &x2, &result, p)
     }
     fn d_x2(g: V, x1: V, x2: V, result: V, p: f64) -> V {
-        -slopes(g, gaps(&x1, &x2), result, p).sum(&[-3], false)
+        -norm_gradient(g, gaps(&x1, &x2), result, p).sum(&[-3], false)
     }
     fn fast_d_x2(g: Body, x1: Body, x2: Body, result: Body, p: f64) -> Result<Body> {
-        moved(&transposed(&g)?, &x2, &x1, &transposed(&result)?, p)
+        distance_gradient(&transpose(&g)?, &x2, &x1, &transpose(&result)?, p)
     }
 }
 
@@ -267,7 +267,7 @@ impl Pdist {
         let shape = input.shape();
         let [i, j] = each_pair(shape[0], &input)?;
         let x = |place: &Tensor| index::index_select(&input, 0, place).map(V::from);
-        let slope = slopes(g, x(&i)? - x(&j)?, result, p).tensor()?;
+        let slope = norm_gradient(g, x(&i)? - x(&j)?, result, p).tensor()?;
         let zeros = constant::zeros(&shape, slope.dtype(), slope.device())?;
         let one = || Scalar::Int(1);
         let half = IndexAdd::call(&zeros, 0, &i, &slope, one())?;

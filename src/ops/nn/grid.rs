@@ -40,11 +40,11 @@ fn result_shape(input: &[usize], grid: &[usize]) -> Dims {
 struct Neighbour {
     places: V,
     weight: V,
-    slope: V,
+    gradient: V,
 }
 
 /// Detaches the value from the graph.
-fn fixed(v: V) -> V {
+fn detach(v: V) -> V {
     v.then(|t| Ok(detached::shallow(&t)))
 }
 
@@ -56,7 +56,7 @@ fn reflect(x: V, low2: i64, high2: i64) -> [V; 2] {
     let (low, span) = (low2 as f64 / 2.0, (high2 - low2) as f64 / 2.0);
     let below = lt(&x, low);
     let from = abs(x - low);
-    let flips = fixed(floor(&from / span));
+    let flips = detach(floor(&from / span));
     let extra = from - &flips * span;
     let odd = ne(&flips - floor(&flips / 2.0) * 2.0, 0.0);
     let sign = select(1.0, -1.0, ne(&below, &odd));
@@ -64,14 +64,14 @@ fn reflect(x: V, low2: i64, high2: i64) -> [V; 2] {
 }
 
 /// Applies the padding mode to coordinates. Returns the result and its derivative, which is 0 where a coordinate was clipped.
-fn padded(of: &Sampling, x: V, size: usize) -> [V; 2] {
+fn pad_coordinates(of: &Sampling, x: V, size: usize) -> [V; 2] {
     let last = (size - 1) as f64;
-    let clipped = |[x, slope]: [V; 2]| {
+    let clipped = |[x, gradient]: [V; 2]| {
         let inside = both(gt(&x, 0.0), lt(&x, last));
         let kept = select(select(0.0, &x, gt(&x, 0.0)), last, ge(&x, last));
-        [kept, select(0.0, slope, inside)]
+        [kept, select(0.0, gradient, inside)]
     };
-    let one = zeroth_power(zero_of(fixed(x.clone())));
+    let one = zeroth_power(zero_of(detach(x.clone())));
     match of.padding {
         Padding::Zeros => [x, one],
         Padding::Border => clipped([x, one]),
@@ -89,41 +89,41 @@ fn along(of: &Sampling, place: V, size: usize) -> Vec<Neighbour> {
         true => (place + 1.0) * factor,
         false => ((place + 1.0) * size as f64 - 1.0) / 2.0,
     };
-    let one = |at: V, weight: V, slope: V| {
+    let one = |at: V, weight: V, gradient: V| {
         let inside = both(ge(&at, 0.0), lt(&at, size as f64));
         let places = select(0.0, &at, &inside).cast(DType::I64);
-        Neighbour { places, weight: select(0.0, weight, &inside), slope: select(0.0, slope, inside) }
+        Neighbour { places, weight: select(0.0, weight, &inside), gradient: select(0.0, gradient, inside) }
     };
     match of.kernel {
         Kernel::Linear => {
-            let [x, slope] = padded(of, x, size);
-            let (low, slope) = (fixed(floor(&x)), slope * factor);
+            let [x, gradient] = pad_coordinates(of, x, size);
+            let (low, gradient) = (detach(floor(&x)), gradient * factor);
             let part = x - &low;
-            vec![one(low.clone(), 1.0 - &part, -&slope), one(low + 1.0, part, slope)]
+            vec![one(low.clone(), 1.0 - &part, -&gradient), one(low + 1.0, part, gradient)]
         }
         Kernel::Nearest => {
-            let [at, _] = padded(of, fixed(x), size);
+            let [at, _] = pad_coordinates(of, detach(x), size);
             let none = zero_of(&at);
             vec![one(at.then(|t| crate::ops::elementwise::unary::round(&t)), zeroth_power(&none), none)]
         }
         Kernel::Cubic => {
-            let low = fixed(floor(&x));
+            let low = detach(floor(&x));
             let t = x - &low;
             const A: f64 = -0.75;
             let near = |x: &V| ((x * (A + 2.0) - (A + 3.0)) * x) * x + 1.0;
             let far = |x: &V| (((x - 5.0) * x + 8.0) * x - 4.0) * A;
-            let near_slope = |x: &V| (x * (3.0 * (A + 2.0)) - 2.0 * (A + 3.0)) * x;
-            let far_slope = |x: &V| ((x * 3.0 - 10.0) * x + 8.0) * A;
+            let near_gradient = |x: &V| (x * (3.0 * (A + 2.0)) - 2.0 * (A + 3.0)) * x;
+            let far_gradient = |x: &V| ((x * 3.0 - 10.0) * x + 8.0) * A;
             let [a, b, c, d] = [&t + 1.0, t.clone(), 1.0 - &t, 2.0 - &t];
             let weights = [
-                (far(&a), far_slope(&a)),
-                (near(&b), near_slope(&b)),
-                (near(&c), -near_slope(&c)),
-                (far(&d), -far_slope(&d)),
+                (far(&a), far_gradient(&a)),
+                (near(&b), near_gradient(&b)),
+                (near(&c), -near_gradient(&c)),
+                (far(&d), -far_gradient(&d)),
             ];
-            let at = |k: usize| padded(of, &low + (k as f64 - 1.0), size)[0].clone();
+            let at = |k: usize| pad_coordinates(of, &low + (k as f64 - 1.0), size)[0].clone();
             let each = weights.into_iter().enumerate();
-            each.map(|(k, (weight, slope))| one(at(k), weight, slope * factor)).collect()
+            each.map(|(k, (weight, gradient))| one(at(k), weight, gradient * factor)).collect()
         }
     }
 }
@@ -152,8 +152,9 @@ fn terms(grid: &Tensor, of: &Sampling) -> Result<Vec<Term>> {
         for (places, factors) in &all {
             for one in &along {
                 let mut factors = factors.clone();
-                factors
-                    .push([&one.weight, &one.slope].map(|v| v.clone().reshape(&[of.samples, 1, of.points])));
+                factors.push(
+                    [&one.weight, &one.gradient].map(|v| v.clone().reshape(&[of.samples, 1, of.points])),
+                );
                 more.push((places * of.size[d] as f64 + &one.places, factors));
             }
         }
@@ -172,7 +173,7 @@ fn planes(input: &Tensor, of: &Sampling) -> Result<Tensor> {
 }
 
 /// The sampled values, by operators that are differentiable and run on any device.
-fn sampled(input: &Tensor, grid: &Tensor, of: &Sampling) -> Result<Tensor> {
+fn sample_formula(input: &Tensor, grid: &Tensor, of: &Sampling) -> Result<Tensor> {
     let x = planes(input, of)?;
     let mut sum: Option<V> = None;
     for term in terms(grid, of)? {
@@ -183,7 +184,7 @@ fn sampled(input: &Tensor, grid: &Tensor, of: &Sampling) -> Result<Tensor> {
 }
 
 /// The gradients of input and grid, by the same operators.
-fn slopes(
+fn gradient_formula(
     g: &Tensor,
     input: &Tensor,
     grid: &Tensor,
@@ -229,14 +230,14 @@ fn dense(body: &Body) -> Result<Body> {
     no_grad(|| to_dtype(&Tensor::new(duplicate(body)?), wide))
 }
 
-fn narrowed(body: Body, dtype: DType) -> Result<Body> {
+fn to_half(body: Body, dtype: DType) -> Result<Body> {
     if body.dtype == dtype { Ok(body) } else { no_grad(|| to_dtype(&Tensor::new(body), dtype)) }
 }
 
 fn forward(input: &Tensor, grid: &Tensor, of: &Sampling) -> Result<Body> {
     let shape = result_shape(&input.shape(), &grid.shape());
     if !input.device().is_cpu() {
-        return no_grad(|| sampled(input, grid, of));
+        return no_grad(|| sample_formula(input, grid, of));
     }
     let (x, places) = (dense(&input.body())?, dense(&grid.body())?);
     let out = Body::new(&shape, x.dtype, x.device())?;
@@ -244,7 +245,7 @@ fn forward(input: &Tensor, grid: &Tensor, of: &Sampling) -> Result<Body> {
         // SAFETY: all bodies are contiguous, with the sizes in `of`.
         unsafe { kernel::forward(of, out.host()?, x.host()?, places.host()?)? };
     }
-    narrowed(out, input.dtype())
+    to_half(out, input.dtype())
 }
 
 /// The gradients of input and grid by kernels.
@@ -263,7 +264,7 @@ fn backward(
             // SAFETY: all bodies are contiguous, with the sizes in `of`.
             unsafe { kernel::backward_input(of, out.host()?, g.host()?, places.host()?)? };
         }
-        of_input = Some(narrowed(out, input.dtype)?);
+        of_input = Some(to_half(out, input.dtype)?);
     }
     if wants[1] {
         let out = Body::new(places.shape(), places.dtype, places.device())?;
@@ -271,7 +272,7 @@ fn backward(
             // SAFETY: all bodies are contiguous, with the sizes in `of`.
             unsafe { kernel::backward_grid(of, out.host()?, g.host()?, x.host()?, places.host()?)? };
         }
-        of_grid = Some(narrowed(out, grid.dtype)?);
+        of_grid = Some(to_half(out, grid.dtype)?);
     }
     Ok([of_input, of_grid])
 }
@@ -300,7 +301,7 @@ macro_rules! samplers {
                 wants: [bool; 2],
             ) -> Result<[Option<Tensor>; 2]> {
                 let how = [interpolation_mode, padding_mode];
-                slopes(g, input, grid, &sampling(&input.shape(), &grid.shape(), how, align_corners), wants)
+                gradient_formula(g, input, grid, &sampling(&input.shape(), &grid.shape(), how, align_corners), wants)
             }
             fn fast_derivative(
                 g: Body,
@@ -317,7 +318,7 @@ macro_rules! samplers {
                     return backward(&g, &input, &grid, &of, wants);
                 }
                 let [g, input, grid] = [g, input, grid].map(Tensor::new);
-                let made = mode::with_grad(false, || slopes(&g, &input, &grid, &of, wants))?;
+                let made = mode::with_grad(false, || gradient_formula(&g, &input, &grid, &of, wants))?;
                 Ok(made.map(|t| t.map(|t| t.body().clone())))
             }
             fn batch(

@@ -4,39 +4,39 @@ use crate::base::MemoryFormat;
 use crate::cpu::norm::sets as kernel;
 use crate::operator::bodies::copy;
 use crate::operator::primitives::copies::to_dtype;
-use crate::ops::elementwise::formula::rsqrt;
 use crate::ops::nn::batch_norm::maybe_line;
 use crate::ops::nn::norm::{self, bodies, check_mixed, dense, host, wide, wide_line};
+use crate::ops::nn::standardize::{NormShape, Standardized, Statistics};
 use crate::ops::prelude::*;
 use crate::tensor::mode;
 
 #[derive(Clone, Copy)]
-struct Sizes {
+struct GroupSizes {
     n: usize,
     channels: usize,
     run: usize,
     groups: usize,
 }
 
-impl Sizes {
-    fn new(n: i64, channels: i64, run: i64, groups: i64) -> Sizes {
+impl GroupSizes {
+    fn new(n: i64, channels: i64, run: i64, groups: i64) -> GroupSizes {
         let [n, channels, run, groups] = [n, channels, run, groups].map(|size| size as usize);
-        Sizes { n, channels, run, groups }
+        GroupSizes { n, channels, run, groups }
     }
 
-    /// The shape of the input as a matrix with one row per group.
-    fn rows(&self) -> [usize; 2] {
-        [self.n * self.groups, self.channels / self.groups.max(1) * self.run]
+    /// The number of elements of a group.
+    fn each(&self) -> usize {
+        self.channels / self.groups.max(1) * self.run
     }
 
-    fn planes(&self) -> [usize; 3] {
-        [self.n, self.channels, self.run]
+    fn norm_shape(&self) -> NormShape {
+        NormShape::groups([self.n, self.channels, self.run], self.groups)
     }
 
     #[cfg(feature = "gpu")]
-    fn on_gpu(&self) -> crate::gpu::norm::Planes {
-        let Sizes { n, channels, run, groups } = *self;
-        crate::gpu::norm::Planes { n, channels, run, groups: Some(groups) }
+    fn on_gpu(&self) -> crate::gpu::norm::NormSizes {
+        let GroupSizes { n, channels, run, groups } = *self;
+        crate::gpu::norm::NormSizes { n, channels, run, groups: Some(groups) }
     }
 
     fn kernel(&self) -> kernel::Groups {
@@ -44,66 +44,26 @@ impl Sizes {
     }
 }
 
-/// Returns the standardized rows, their means, and the factors `1 / sqrt(variance + eps)`.
-fn standard(x: V, sizes: Sizes, eps: f64) -> [V; 3] {
-    let rows = sizes.rows();
-    let x = x.reshape(&rows);
-    let mean = x.clone().sum(&[1], true) / rows[1] as f64;
-    let centred = x - &mean;
-    let scale = rsqrt((&centred * &centred).sum(&[1], true) / rows[1] as f64 + eps);
-    [centred * &scale, mean, scale]
-}
-
 fn formula(
     input: &Tensor,
     weight: Option<&Tensor>,
     bias: Option<&Tensor>,
-    sizes: Sizes,
+    sizes: GroupSizes,
     eps: f64,
 ) -> Result<[Tensor; 3]> {
-    let [y, mean, scale] = standard(V::from(to_dtype(input, wide(input.dtype()))?), sizes, eps);
-    let mut y = y.reshape(&sizes.planes());
-    let line = |t: &Tensor| V::from(t).reshape(&[sizes.channels, 1]);
-    if let Some(weight) = weight {
-        y = y * line(weight);
-    }
-    if let Some(bias) = bias {
-        y = y + line(bias);
-    }
+    let laid = sizes.norm_shape();
+    let x = V::from(to_dtype(input, wide(input.dtype()))?);
+    let Standardized { y, mean, scale, .. } = laid.standardize(x, eps);
+    let y = laid.scale_and_shift(y, weight.map(V::from), bias.map(V::from), input)?;
     let of_groups = |v: V| v.reshape(&[sizes.n, sizes.groups]).tensor();
-    Ok([y.reshape(&input.shape()).cast(input.dtype()).tensor()?, of_groups(mean)?, of_groups(scale)?])
-}
-
-/// The gradients, from the standardized rows and their factors.
-fn gradients(
-    g: &Tensor,
-    y: V,
-    scale: V,
-    weight: Option<V>,
-    sizes: Sizes,
-    wants: [bool; 3],
-) -> [Option<V>; 3] {
-    let (shape, dtype, rows) = (g.shape(), g.dtype(), sizes.rows());
-    let g = V::from(g).reshape(&sizes.planes());
-    let of_input = || {
-        let weighted = weight.map_or_else(|| g.clone(), |w| &g * w.reshape(&[sizes.channels, 1]));
-        let weighted = weighted.reshape(&rows);
-        let mean = |v: V| v.sum(&[1], true) / rows[1] as f64;
-        let inner = &weighted - mean(weighted.clone()) - &y * mean(&weighted * &y);
-        (inner * &scale).reshape(&shape).cast(dtype)
-    };
-    [
-        wants[0].then(of_input),
-        wants[1].then(|| (&g * y.clone().reshape(&sizes.planes())).sum(&[0, 2], false)),
-        wants[2].then(|| g.clone().sum(&[0, 2], false)),
-    ]
+    Ok([y, of_groups(mean)?, of_groups(scale)?])
 }
 
 fn by_kernel(
     x: &Body,
     weight: Option<&Body>,
     bias: Option<&Body>,
-    sizes: Sizes,
+    sizes: GroupSizes,
     eps: f64,
 ) -> Result<[Body; 3]> {
     let dtype = wide(x.dtype);
@@ -152,8 +112,8 @@ impl NativeGroupNorm {
         group: i64,
         #[hidden] eps: f64,
     ) -> Result<[Body; 3]> {
-        let sizes = Sizes::new(n, channels, run, group);
-        let [out, mean, scale] = if !norm::by_kernel(&input.body(), sizes.rows()[1]) {
+        let sizes = GroupSizes::new(n, channels, run, group);
+        let [out, mean, scale] = if !norm::by_kernel(&input.body(), sizes.each()) {
             let made = mode::with_grad(false, || formula(input, weight, bias, sizes, eps))?;
             made.map(|t| t.body().clone())
         } else {
@@ -174,9 +134,10 @@ impl NativeGroupNorm {
         eps: f64,
         wants: [bool; 3],
     ) -> [Option<V>; 3] {
-        let sizes = Sizes::new(n, channels, run, group);
-        let [y, _, scale] = standard(input.cast(wide(g.dtype())), sizes, eps);
-        gradients(g, y, scale, weight, sizes, wants)
+        let sizes = GroupSizes::new(n, channels, run, group);
+        let laid = sizes.norm_shape();
+        let Standardized { y, scale, .. } = laid.standardize(input.cast(wide(g.dtype())), eps);
+        laid.gradients(g, [y, scale], weight, Statistics::MeanAndVariance, wants)
     }
     #[allow(clippy::too_many_arguments, reason = "they are what is saved")]
     fn fast_derivative(
@@ -191,14 +152,14 @@ impl NativeGroupNorm {
         group: i64,
         wants: [bool; 3],
     ) -> Result<[Option<Body>; 3]> {
-        let sizes = Sizes::new(n, channels, run, group);
-        if !norm::by_kernel(&input, sizes.rows()[1]) {
+        let sizes = GroupSizes::new(n, channels, run, group);
+        if !norm::by_kernel(&input, sizes.each()) {
             let value = |body: Body| V::from(Tensor::new(body));
-            let rows = sizes.rows();
-            let line = |body: Body| value(body).reshape(&[rows[0], 1]);
-            let (mean, scale) = (line(result1), line(result2));
-            let y = (value(input).cast(wide(g.dtype)).reshape(&rows) - mean) * &scale;
-            return bodies(gradients(&Tensor::new(g), y, scale, weight.map(value), sizes, wants));
+            let laid = sizes.norm_shape();
+            let x = value(input).cast(wide(g.dtype));
+            let Standardized { y, scale, .. } = laid.standardize_by(x, value(result1), value(result2));
+            let (g, weight) = (Tensor::new(g), weight.map(value));
+            return bodies(laid.gradients(&g, [y, scale], weight, Statistics::MeanAndVariance, wants));
         }
         let (dtype, of_params) = (wide(input.dtype), weight.as_ref().map_or(input.dtype, |w| w.dtype));
         let (g, x) = (dense(&g, dtype)?, dense(&input, dtype)?);
@@ -235,7 +196,7 @@ impl NativeGroupNorm {
         group: i64,
         eps: f64,
     ) -> Result<Tensor> {
-        formula(input, weight, bias, Sizes::new(n, channels, run, group), eps).map(|[y, ..]| y)
+        formula(input, weight, bias, GroupSizes::new(n, channels, run, group), eps).map(|[y, ..]| y)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Losses, and their reduction to one number.
 
-use crate::base::numel;
+use crate::base::{LossReduction, numel};
 use crate::operator::pointwise::dtype_checks;
 use crate::operator::primitives::copies::to_dtype;
 use crate::operator::primitives::views::reshape;
@@ -15,59 +15,52 @@ use crate::ops::shape::view;
 use crate::tensor::any_requires_grad;
 use crate::tensor::facts::{Keep, Shown};
 
-/// The `reduction` argument of losses.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reduction {
-    None,
-    Mean,
-    Sum,
-}
-
-impl Keep for Reduction {
+impl Keep for LossReduction {
     fn shown(&self) -> Shown {
         Shown::Int(match self {
-            Reduction::None => 0,
-            Reduction::Mean => 1,
-            Reduction::Sum => 2,
+            LossReduction::None => 0,
+            LossReduction::Mean => 1,
+            LossReduction::Sum => 2,
         })
     }
 }
 
-impl Reduction {
-    fn new(name: &str, size_average: Option<bool>, reduce: Option<bool>) -> Result<Reduction> {
+impl LossReduction {
+    fn new(name: &str, size_average: Option<bool>, reduce: Option<bool>) -> Result<LossReduction> {
         if size_average.is_some() || reduce.is_some() {
             return Ok(match (size_average.unwrap_or(true), reduce.unwrap_or(true)) {
-                (true, true) => Reduction::Mean,
-                (false, true) => Reduction::Sum,
-                (_, false) => Reduction::None,
+                (true, true) => LossReduction::Mean,
+                (false, true) => LossReduction::Sum,
+                (_, false) => LossReduction::None,
             });
         }
         match name {
-            "none" => Ok(Reduction::None),
-            "mean" => Ok(Reduction::Mean),
-            "sum" => Ok(Reduction::Sum),
+            "none" => Ok(LossReduction::None),
+            "mean" => Ok(LossReduction::Mean),
+            "sum" => Ok(LossReduction::Sum),
             other => Err(Error::value(format!("{other} is not a valid value for reduction"))),
         }
     }
 
     pub fn apply(self, loss: V) -> V {
         match self {
-            Reduction::None => loss,
-            Reduction::Sum => loss.then(|t| sums::Sum::call(&t)),
-            Reduction::Mean => loss.then(|t| reduce::mean(&t, None, false, None)),
+            LossReduction::None => loss,
+            LossReduction::Sum => loss.then(|t| sums::Sum::call(&t)),
+            LossReduction::Mean => loss.then(|t| reduce::mean(&t, None, false, None)),
         }
     }
 
     /// The gradient of each element's loss, where `count` elements were averaged if the reduction is a mean.
     fn undo(self, g: V, count: usize) -> V {
-        if self == Reduction::Mean { g / count as f64 } else { g }
+        if self == LossReduction::Mean { g / count as f64 } else { g }
     }
 
-    /// The gradient of a loss whose derivative is `factor * slope`. The incoming gradient is saved without a copy, so that
+    /// The gradient of a loss whose derivative is `factor` times `derivative`. The incoming gradient is saved without a copy, so that
     /// writing over it raises an error, as in PyTorch.
-    fn scale(self, slope: V, factor: f64, g: V) -> V {
-        let factor = if self == Reduction::Mean { factor / numel(&slope.shape()) as f64 } else { factor };
-        in_order(if factor == 1.0 { slope * g } else { slope * factor * g })
+    fn scale(self, derivative: V, factor: f64, g: V) -> V {
+        let factor =
+            if self == LossReduction::Mean { factor / numel(&derivative.shape()) as f64 } else { factor };
+        in_order(if factor == 1.0 { derivative * g } else { derivative * factor * g })
     }
 }
 
@@ -108,16 +101,16 @@ impl Gap {
 
 #[primitive]
 impl MseLoss {
-    fn forward(input: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Body> {
+    fn forward(input: &Tensor, target: &Tensor, reduction: LossReduction) -> Result<Body> {
         formula(|| square_of(input, target, reduction))
     }
-    fn d_input(g: V, input: V, target: V, reduction: Reduction) -> V {
+    fn d_input(g: V, input: V, target: V, reduction: LossReduction) -> V {
         reduction.scale(gap(input, target), 2.0, g)
     }
-    fn d_target(g: V, input: V, target: V, reduction: Reduction) -> V {
+    fn d_target(g: V, input: V, target: V, reduction: LossReduction) -> V {
         reduction.scale(gap(target, input), 2.0, g)
     }
-    fn batch(_b: &Batch, input: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
+    fn batch(_b: &Batch, input: &Tensor, target: &Tensor, reduction: LossReduction) -> Result<Tensor> {
         square_of(input, target, reduction).tensor()
     }
 }
@@ -125,16 +118,22 @@ impl MseLoss {
 /// Quadratic if the difference is less than `beta`, else linear.
 #[primitive]
 impl SmoothL1Loss {
-    fn forward(input: &Tensor, target: &Tensor, reduction: Reduction, beta: f64) -> Result<Body> {
+    fn forward(input: &Tensor, target: &Tensor, reduction: LossReduction, beta: f64) -> Result<Body> {
         formula(|| smooth_of(input, target, reduction, beta))
     }
-    fn d_input(g: V, input: V, target: V, reduction: Reduction, beta: f64) -> V {
+    fn d_input(g: V, input: V, target: V, reduction: LossReduction, beta: f64) -> V {
         reduction.scale(clipped(gap(input, target), beta), 1.0 / beta, g)
     }
-    fn d_target(g: V, input: V, target: V, reduction: Reduction, beta: f64) -> V {
+    fn d_target(g: V, input: V, target: V, reduction: LossReduction, beta: f64) -> V {
         reduction.scale(clipped(gap(target, input), beta), 1.0 / beta, g)
     }
-    fn batch(_b: &Batch, input: &Tensor, target: &Tensor, reduction: Reduction, beta: f64) -> Result<Tensor> {
+    fn batch(
+        _b: &Batch,
+        input: &Tensor,
+        target: &Tensor,
+        reduction: LossReduction,
+        beta: f64,
+    ) -> Result<Tensor> {
         smooth_of(input, target, reduction, beta).tensor()
     }
 }
@@ -142,20 +141,20 @@ impl SmoothL1Loss {
 /// Quadratic if the difference is less than `delta`, else linear with slope `delta`.
 #[primitive]
 impl HuberLoss {
-    fn forward(input: &Tensor, target: &Tensor, reduction: Reduction, delta: f64) -> Result<Body> {
+    fn forward(input: &Tensor, target: &Tensor, reduction: LossReduction, delta: f64) -> Result<Body> {
         formula(|| huber_of(input, target, reduction, delta))
     }
-    fn d_input(g: V, input: V, target: V, reduction: Reduction, delta: f64) -> V {
+    fn d_input(g: V, input: V, target: V, reduction: LossReduction, delta: f64) -> V {
         reduction.scale(clipped(gap(input, target), delta), 1.0, g)
     }
-    fn d_target(g: V, input: V, target: V, reduction: Reduction, delta: f64) -> V {
+    fn d_target(g: V, input: V, target: V, reduction: LossReduction, delta: f64) -> V {
         reduction.scale(clipped(gap(target, input), delta), 1.0, g)
     }
     fn batch(
         _b: &Batch,
         input: &Tensor,
         target: &Tensor,
-        reduction: Reduction,
+        reduction: LossReduction,
         delta: f64,
     ) -> Result<Tensor> {
         huber_of(input, target, reduction, delta).tensor()
@@ -169,16 +168,16 @@ impl BinaryCrossEntropy {
         input: &Tensor,
         target: &Tensor,
         weight: Option<&Tensor>,
-        reduction: Reduction,
+        reduction: LossReduction,
     ) -> Result<Body> {
         formula(|| entropy_of(input, target, weight, reduction))
     }
-    fn d_input(g: V, input: V, target: V, weight: Option<Tensor>, reduction: Reduction) -> Result<V> {
+    fn d_input(g: V, input: V, target: V, weight: Option<Tensor>, reduction: LossReduction) -> Result<V> {
         let g = weighted(reduction.undo(g, joint(&input, &target)?), weight.as_ref());
         let slope = maximum(&input * (1.0 - &input), 1e-12);
         Ok(g * ((input - target) / slope))
     }
-    fn d_target(g: V, input: V, target: V, weight: Option<Tensor>, reduction: Reduction) -> Result<V> {
+    fn d_target(g: V, input: V, target: V, weight: Option<Tensor>, reduction: LossReduction) -> Result<V> {
         let g = weighted(reduction.undo(g, joint(&input, &target)?), weight.as_ref());
         Ok(g * (log(1.0 - &input) - log(input)))
     }
@@ -187,7 +186,7 @@ impl BinaryCrossEntropy {
         input: &Tensor,
         target: &Tensor,
         weight: Option<&Tensor>,
-        reduction: Reduction,
+        reduction: LossReduction,
     ) -> Result<Tensor> {
         entropy_of(input, target, weight, reduction).tensor()
     }
@@ -201,7 +200,7 @@ impl BinaryCrossEntropyWithLogits {
         target: &Tensor,
         weight: Option<&Tensor>,
         pos_weight: Option<&Tensor>,
-        reduction: Reduction,
+        reduction: LossReduction,
     ) -> Result<Body> {
         formula(|| logit_entropy_of(input, target, weight, pos_weight, reduction))
     }
@@ -211,10 +210,10 @@ impl BinaryCrossEntropyWithLogits {
         target: V,
         weight: Option<Tensor>,
         pos_weight: Option<Tensor>,
-        reduction: Reduction,
+        reduction: LossReduction,
     ) -> Result<V> {
         let g = weighted(reduction.undo(g, joint(&input, &target)?), weight.as_ref());
-        Ok(g * logit_slope_of(input, target, pos_weight.as_ref()))
+        Ok(g * logit_gradient(input, target, pos_weight.as_ref()))
     }
     fn d_target(
         g: V,
@@ -222,7 +221,7 @@ impl BinaryCrossEntropyWithLogits {
         target: V,
         weight: Option<Tensor>,
         pos_weight: Option<V>,
-        reduction: Reduction,
+        reduction: LossReduction,
     ) -> Result<V> {
         let g = weighted(reduction.undo(g, joint(&input, &target)?), weight.as_ref());
         Ok(match pos_weight {
@@ -236,7 +235,7 @@ impl BinaryCrossEntropyWithLogits {
         target: &Tensor,
         weight: Option<&Tensor>,
         pos_weight: Option<&Tensor>,
-        reduction: Reduction,
+        reduction: LossReduction,
     ) -> Result<Tensor> {
         logit_entropy_of(input, target, weight, pos_weight, reduction).tensor()
     }
@@ -291,7 +290,7 @@ fn negative_log(
     target: &Tensor,
     weight: Option<&Tensor>,
     ignored: i64,
-    how: Reduction,
+    how: LossReduction,
 ) -> Result<Tensor> {
     if input.ndim() == 0 {
         return Err(Error::value("Expected 1 or more dimensions (got 0)"));
@@ -317,7 +316,7 @@ fn negative_log(
             let (n, plane) = (shape[0], numel(&shape[2..]));
             let planes = reshape(input, &[n, shape[1], 1, plane])?;
             let loss = NllLoss2D::call(&planes, &reshape(target, &[n, 1, plane])?, weight, ignored, how)?;
-            if how == Reduction::None { reshape(&loss, &target.shape()) } else { Ok(loss) }
+            if how == LossReduction::None { reshape(&loss, &target.shape()) } else { Ok(loss) }
         }
     }
 }
@@ -329,7 +328,7 @@ fn check_types(op: &'static str, input: &Tensor, target: &Tensor) -> Result<()> 
 }
 
 /// Expands both operands to their common shape, as views.
-fn expanded(input: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor)> {
+fn expand(input: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor)> {
     let (own, other) = (input.shape(), target.shape());
     if own != other {
         crate::base::warn(&format!(
@@ -373,8 +372,8 @@ pub fn mse_loss(
     #[default("mean".into())] reduction: &str,
     weight: Option<&Tensor>,
 ) -> Result<Tensor> {
-    let how = Reduction::new(reduction, size_average, reduce)?;
-    let (input, target) = expanded(input, target)?;
+    let how = LossReduction::new(reduction, size_average, reduce)?;
+    let (input, target) = expand(input, target)?;
     check_types("mse_cpu", &input, &target)?;
     by_weights(weight, how, |how| MseLoss::call(&input, &target, how))
 }
@@ -382,17 +381,17 @@ pub fn mse_loss(
 /// A loss, multiplied by optional weights. The mean divides by the sum of the weights.
 fn by_weights(
     weight: Option<&Tensor>,
-    how: Reduction,
-    loss: impl Fn(Reduction) -> Result<Tensor>,
+    how: LossReduction,
+    loss: impl Fn(LossReduction) -> Result<Tensor>,
 ) -> Result<Tensor> {
     let Some(weight) = weight else { return loss(how) };
-    let each = loss(Reduction::None)?;
+    let each = loss(LossReduction::None)?;
     if weight.shape() != each.shape() {
         return Err(Error::value("Weights and input must have the same size."));
     }
     let each = a::mul(&each, weight)?;
     match how {
-        Reduction::Mean => a::div(&sums::Sum::call(&each)?, &sums::Sum::call(weight)?),
+        LossReduction::Mean => a::div(&sums::Sum::call(&each)?, &sums::Sum::call(weight)?),
         how => how.apply(each.into()).tensor(),
     }
 }
@@ -421,8 +420,8 @@ pub fn l1_loss(
     #[default("mean".into())] reduction: &str,
     weight: Option<&Tensor>,
 ) -> Result<Tensor> {
-    let how = Reduction::new(reduction, size_average, reduce)?;
-    let (input, target) = expanded(input, target)?;
+    let how = LossReduction::new(reduction, size_average, reduce)?;
+    let (input, target) = expand(input, target)?;
     by_weights(weight, how, |how| how.apply(abs(V::from(&input) - V::from(&target))).tensor())
 }
 
@@ -447,14 +446,14 @@ pub fn smooth_l1_loss(
     #[default("mean".into())] reduction: &str,
     #[default(1.0)] beta: f64,
 ) -> Result<Tensor> {
-    let how = Reduction::new(reduction, size_average, reduce)?;
+    let how = LossReduction::new(reduction, size_average, reduce)?;
     if beta < 0.0 {
         return Err(Error::runtime("smooth_l1_loss does not support negative values for beta."));
     }
     if beta == 0.0 {
         return l1_loss(input, target, size_average, reduce, reduction, None);
     }
-    let (input, target) = expanded(input, target)?;
+    let (input, target) = expand(input, target)?;
     check_types("smooth_l1_cpu", &input, &target)?;
     SmoothL1Loss::call(&input, &target, how, beta)
 }
@@ -480,19 +479,19 @@ pub fn huber_loss(
     #[default(1.0)] delta: f64,
     weight: Option<&Tensor>,
 ) -> Result<Tensor> {
-    let how = Reduction::new(reduction, None, None)?;
+    let how = LossReduction::new(reduction, None, None)?;
     if delta <= 0.0 {
         return Err(Error::runtime("huber_loss does not support non-positive values for delta."));
     }
     let dtype = input.dtype();
     dtype_checks::check_cast(dtype.promote(target.dtype()), dtype)?;
-    let (input, target) = expanded(input, target)?;
+    let (input, target) = expand(input, target)?;
     check_types("huber_cpu", &input, &target)?;
     let loss = |how| to_dtype(&HuberLoss::call(&input, &target, how, delta)?, dtype);
     match weight {
         None => loss(how),
         // The weighted mean of this loss divides by the number of elements, as in PyTorch.
-        Some(_) => how.apply(by_weights(weight, Reduction::None, loss)?.into()).tensor(),
+        Some(_) => how.apply(by_weights(weight, LossReduction::None, loss)?.into()).tensor(),
     }
 }
 
@@ -519,7 +518,7 @@ pub fn binary_cross_entropy(
     reduce: Option<bool>,
     #[default("mean".into())] reduction: &str,
 ) -> Result<Tensor> {
-    let how = Reduction::new(reduction, size_average, reduce)?;
+    let how = LossReduction::new(reduction, size_average, reduce)?;
     same_size(input, target, |t, i| {
         format!(
             "Using a target size ({t}) that is different to the input size ({i}) is deprecated. Please ensure they have \
@@ -569,7 +568,7 @@ pub fn binary_cross_entropy_with_logits(
     #[default("mean".into())] reduction: &str,
     pos_weight: Option<&Tensor>,
 ) -> Result<Tensor> {
-    let how = Reduction::new(reduction, size_average, reduce)?;
+    let how = LossReduction::new(reduction, size_average, reduce)?;
     same_size(input, target, |t, i| format!("Target size ({t}) must be the same as input size ({i})"))?;
     if !input.dtype().is_float() {
         return Err(Fault::NoKernel { op: "log_sigmoid_cpu", dtype: input.dtype() }.into());
@@ -608,7 +607,7 @@ pub fn nll_loss(
     reduce: Option<bool>,
     #[default("mean".into())] reduction: &str,
 ) -> Result<Tensor> {
-    let how = Reduction::new(reduction, size_average, reduce)?;
+    let how = LossReduction::new(reduction, size_average, reduce)?;
     negative_log(input, target, weight, ignore_index, how)
 }
 
@@ -635,7 +634,7 @@ pub fn cross_entropy(
     #[default("mean".into())] reduction: &str,
     #[default(0.0)] label_smoothing: f64,
 ) -> Result<Tensor> {
-    let how = Reduction::new(reduction, size_average, reduce)?;
+    let how = LossReduction::new(reduction, size_average, reduce)?;
     if !(0.0..=1.0).contains(&label_smoothing) {
         return Err(Error::runtime(format!(
             "label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}"
@@ -664,7 +663,7 @@ pub fn cross_entropy(
     }
     let classes = input.shape()[dim as usize] as f64;
     let all = Classes { target: target.clone(), weight: weight.cloned(), ignored: ignore_index };
-    let soft = smoothed(&logs, all, how)?;
+    let soft = smooth_labels(&logs, all, how)?;
     (V::from(hard) * (1.0 - label_smoothing) + soft * (label_smoothing / classes)).tensor()
 }
 
@@ -676,7 +675,7 @@ fn along_classes(weight: &Tensor, ndim: usize) -> Result<V> {
 }
 
 /// The mean loss over all classes, for label smoothing.
-fn smoothed(logs: &Tensor, classes: Classes, how: Reduction) -> Result<V> {
+fn smooth_labels(logs: &Tensor, classes: Classes, how: LossReduction) -> Result<V> {
     let (ndim, dim) = (logs.ndim(), Classes::dim(logs.ndim()));
     let all = match &classes.weight {
         Some(weight) => V::from(logs) * along_classes(weight, ndim)?,
@@ -687,7 +686,7 @@ fn smoothed(logs: &Tensor, classes: Classes, how: Reduction) -> Result<V> {
     let counted = ne(V::from(&classes.target), classes.ignored as f64);
     let loss = select(0.0, -all.sum(&[dim], false), counted);
     Ok(match how {
-        Reduction::Mean => loss.then(|t| sums::Sum::call(&t)) / share.then(|t| sums::Sum::call(&t)),
+        LossReduction::Mean => loss.then(|t| sums::Sum::call(&t)) / share.then(|t| sums::Sum::call(&t)),
         how => how.apply(loss),
     })
 }
@@ -696,7 +695,7 @@ fn against_probabilities(
     logs: &Tensor,
     target: &Tensor,
     weight: Option<&Tensor>,
-    how: Reduction,
+    how: LossReduction,
     smoothing: f64,
 ) -> Result<Tensor> {
     let (ndim, dim) = (logs.ndim(), Classes::dim(logs.ndim()));
@@ -710,9 +709,11 @@ fn against_probabilities(
         product = product * along_classes(weight, ndim)?;
     }
     match how {
-        Reduction::None => -product.sum(&[dim], false),
-        Reduction::Sum => -product.then(|t| sums::Sum::call(&t)),
-        Reduction::Mean => -product.then(|t| sums::Sum::call(&t)) / (logs.numel() / classes.max(1)) as f64,
+        LossReduction::None => -product.sum(&[dim], false),
+        LossReduction::Sum => -product.then(|t| sums::Sum::call(&t)),
+        LossReduction::Mean => {
+            -product.then(|t| sums::Sum::call(&t)) / (logs.numel() / classes.max(1)) as f64
+        }
     }
     .tensor()
 }

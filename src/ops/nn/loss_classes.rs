@@ -1,6 +1,6 @@
 //! The negative log likelihood loss, which picks the element of the target class from each row.
 
-use crate::base::{Joined, Put};
+use crate::base::{LossReduction, Put};
 use crate::cpu::nll as host;
 #[cfg(feature = "gpu")]
 use crate::gpu::nll;
@@ -10,7 +10,6 @@ use crate::operator::primitives::sums;
 use crate::operator::primitives::views::reshape;
 use crate::ops::indexing::index::Gather;
 use crate::ops::indexing::scatter::{Scatter, into_zeros};
-use crate::ops::nn::loss::Reduction;
 use crate::ops::nn::norm::dense;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;
@@ -26,7 +25,7 @@ fn loss(
     target: &Tensor,
     weight: Option<&Tensor>,
     ignored: i64,
-    how: Reduction,
+    how: LossReduction,
 ) -> Result<Tensor> {
     Classes { target: target.clone(), weight: weight.cloned(), ignored }.loss(input, how).tensor()
 }
@@ -38,7 +37,7 @@ fn loss_gradient(
     target: &Tensor,
     weight: Option<&Tensor>,
     ignored: i64,
-    how: Reduction,
+    how: LossReduction,
 ) -> Result<Tensor> {
     let classes = Classes { target: target.clone(), weight: weight.cloned(), ignored };
     let at = Meta { shape: input.shape(), dtype: input.dtype(), device: input.device() };
@@ -56,7 +55,7 @@ macro_rules! nll_loss {
                 target: &Tensor,
                 weight: Option<&Tensor>,
                 ignore_index: i64,
-                reduction: Reduction,
+                reduction: LossReduction,
             ) -> Result<Body> {
                 let classes = Classes { target: target.clone(), weight: weight.cloned(), ignored: ignore_index };
                 match classes.loss_by_kernel(input, reduction)? {
@@ -70,7 +69,7 @@ macro_rules! nll_loss {
                 target: &Tensor,
                 weight: Option<Tensor>,
                 ignore_index: i64,
-                reduction: Reduction,
+                reduction: LossReduction,
             ) -> Result<Tensor> {
                 $Backward::call(g, input, target, weight.as_ref(), ignore_index, reduction)
             }
@@ -80,7 +79,7 @@ macro_rules! nll_loss {
                 target: &Tensor,
                 weight: Option<&Tensor>,
                 ignore_index: i64,
-                reduction: Reduction,
+                reduction: LossReduction,
             ) -> Result<Tensor> {
                 loss(input, target, weight, ignore_index, reduction)
             }
@@ -94,7 +93,7 @@ macro_rules! nll_loss {
                 target: &Tensor,
                 weight: Option<&Tensor>,
                 ignore_index: i64,
-                reduction: Reduction,
+                reduction: LossReduction,
             ) -> Result<Body> {
                 let classes = Classes { target: target.clone(), weight: weight.cloned(), ignored: ignore_index };
                 match classes.gradient_by_kernel(grad, input, reduction)? {
@@ -107,7 +106,7 @@ macro_rules! nll_loss {
                 target: &Tensor,
                 weight: Option<Tensor>,
                 ignore_index: i64,
-                reduction: Reduction,
+                reduction: LossReduction,
             ) -> Result<Tensor> {
                 $Loss::call(g, target, weight.as_ref(), ignore_index, reduction)
             }
@@ -120,7 +119,7 @@ macro_rules! nll_loss {
                 target: &Tensor,
                 weight: Option<Tensor>,
                 ignore_index: i64,
-                reduction: Reduction,
+                reduction: LossReduction,
             ) -> Result<Tensor> {
                 $Backward::call(t_grad, input, target, weight.as_ref(), ignore_index, reduction)
             }
@@ -131,7 +130,7 @@ macro_rules! nll_loss {
                 target: &Tensor,
                 weight: Option<&Tensor>,
                 ignore_index: i64,
-                reduction: Reduction,
+                reduction: LossReduction,
             ) -> Result<Tensor> {
                 loss_gradient(grad, input, target, weight, ignore_index, reduction)
             }
@@ -169,14 +168,6 @@ impl NllOperands {
             ignored: self.ignored,
             planes: self.planes,
         })
-    }
-}
-
-fn joined(how: Reduction) -> Joined {
-    match how {
-        Reduction::None => Joined::No,
-        Reduction::Sum => Joined::Sum,
-        Reduction::Mean => Joined::Mean,
     }
 }
 
@@ -236,32 +227,32 @@ impl Classes {
 
     /// The loss by one kernel; on a GPU only of few examples. `None` if there is no kernel, or if a target on the CPU is out of
     /// range.
-    fn loss_by_kernel(&self, input: &Tensor, how: Reduction) -> Result<Option<Body>> {
+    fn loss_by_kernel(&self, input: &Tensor, how: LossReduction) -> Result<Option<Body>> {
         let x = input.body();
         if x.layout.is_contiguous()
             && x.conj_neg.is_none()
             && let Some(own) = self.on_host(&x)?
         {
-            let shape = if how == Reduction::None { self.target.shape() } else { Dims::new() };
+            let shape = if how == LossReduction::None { self.target.shape() } else { Dims::new() };
             let out = Body::new(&shape, x.dtype, x.device())?;
             // SAFETY: contiguous tensors with the sizes that were checked; `out` is new.
-            let done = unsafe { host::forward(own.host()?, out.host()?, x.host()?, joined(how))? };
+            let done = unsafe { host::forward(own.host()?, out.host()?, x.host()?, how)? };
             return Ok(done.then_some(out));
         }
         #[cfg(feature = "gpu")]
         if let Some(own) = self.of_few(&input.body())? {
             let (x, line) = (dense(&input.body(), input.dtype())?, crate::tensor::anomaly::line());
-            let shape = if how == Reduction::None { self.target.shape() } else { Dims::new() };
+            let shape = if how == LossReduction::None { self.target.shape() } else { Dims::new() };
             let out = Body::new(&shape, x.dtype, x.device())?;
-            nll::nll(line, out.gpu()?, x.gpu()?, own.view()?, joined(how))?;
+            nll::nll(line, out.gpu()?, x.gpu()?, own.view()?, how)?;
             return Ok(Some(out));
         }
         Ok(None)
     }
 
     /// The gradient of the input by a kernel; `None` if there is none.
-    fn gradient_by_kernel(&self, grad: &Tensor, input: &Tensor, how: Reduction) -> Result<Option<Body>> {
-        let each = how == Reduction::None;
+    fn gradient_by_kernel(&self, grad: &Tensor, input: &Tensor, how: LossReduction) -> Result<Option<Body>> {
+        let each = how == LossReduction::None;
         if grad.numel() != if each { self.target.numel() } else { 1 } {
             return Ok(None);
         }
@@ -269,14 +260,14 @@ impl Classes {
             let g = dense(&grad.body(), input.dtype())?;
             let out = constant::zeros(&input.shape(), input.dtype(), input.device())?.body().clone();
             // SAFETY: contiguous tensors with the sizes that were checked; `out` is new.
-            let done = unsafe { host::backward(own.host()?, out.host()?, g.host()?, joined(how))? };
+            let done = unsafe { host::backward(own.host()?, out.host()?, g.host()?, how)? };
             return Ok(done.then_some(out));
         }
         #[cfg(feature = "gpu")]
         if let Some(own) = self.of_few(&input.body())? {
             let g = dense(&grad.body(), input.dtype())?;
             let new = |shape: &[usize]| Body::new(shape, input.dtype(), input.device());
-            let total = (how == Reduction::Mean).then(|| new(&[])).transpose()?;
+            let total = (how == LossReduction::Mean).then(|| new(&[])).transpose()?;
             if let Some(total) = &total {
                 nll::nll_total(total.gpu()?, own.view()?)?;
             }
@@ -323,11 +314,11 @@ impl Classes {
         Ok(Some(NllOperands { target: dense(&target, of_targets)?, weight, ignored: self.ignored, planes }))
     }
 
-    pub fn loss(&self, input: &Tensor, how: Reduction) -> V {
-        self.reduced(input, how).unwrap_or_else(|e| V::from(Err(e)))
+    pub fn loss(&self, input: &Tensor, how: LossReduction) -> V {
+        self.reduce_losses(input, how).unwrap_or_else(|e| V::from(Err(e)))
     }
 
-    fn reduced(&self, input: &Tensor, how: Reduction) -> Result<V> {
+    fn reduce_losses(&self, input: &Tensor, how: LossReduction) -> Result<V> {
         let (ndim, all_count) = (input.ndim(), self.all_count()?);
         let index = self.index(ndim, all_count)?;
         let picked =
@@ -339,25 +330,25 @@ impl Classes {
             let share = self.share(&index, ndim, input.dtype())?;
             // An ignored element contributes 0 even if its loss is infinite.
             let loss = -(select(picked * &share, 0.0, eq(&share, 0.0)));
-            (loss, if how == Reduction::Mean { sum(share) } else { share })
+            (loss, if how == LossReduction::Mean { sum(share) } else { share })
         };
         Ok(match how {
-            Reduction::None => loss,
-            Reduction::Sum => sum(loss),
-            Reduction::Mean => sum(loss) / total,
+            LossReduction::None => loss,
+            LossReduction::Sum => sum(loss),
+            LossReduction::Mean => sum(loss) / total,
         })
     }
 
-    pub fn gradient(&self, g: V, at: &Meta, how: Reduction) -> Result<Tensor> {
+    pub fn gradient(&self, g: V, at: &Meta, how: LossReduction) -> Result<Tensor> {
         let (ndim, all_count) = (at.shape.len(), self.all_count()?);
         let index = self.index(ndim, all_count)?;
         let mut shape = index.shape();
         shape.remove(Self::dim(ndim) as usize);
         let shares = if all_count {
-            -(if how == Reduction::Mean { g / self.target.numel() as f64 } else { g })
+            -(if how == LossReduction::Mean { g / self.target.numel() as f64 } else { g })
         } else {
             let share = self.share(&index, ndim, at.dtype)?;
-            let g = if how == Reduction::Mean { g / sum(share.clone()) } else { g };
+            let g = if how == LossReduction::Mean { g / sum(share.clone()) } else { g };
             select(-g * &share, 0.0, eq(share, 0.0))
         };
         let dim = Self::dim(ndim);

@@ -1,13 +1,12 @@
 //! Losses as differentiable formulas. Each has a pointwise row, which computes it in one node.
 
 use super::activation_formulas::hardtanh;
-use crate::base::DType;
+use crate::base::{DType, LossReduction};
 use crate::operator::V;
 use crate::operator::pointwise::Pointwise;
 use crate::operator::pointwise::declare::pointwise;
 use crate::ops::elementwise::formula::{self, abs, log, maximum};
 use crate::ops::elementwise::unary;
-use crate::ops::nn::loss::Reduction;
 use crate::tensor::Tensor;
 
 pointwise! {
@@ -70,7 +69,7 @@ pub fn log_sigmoid(x: &V) -> V {
 }
 
 /// The derivative of the binary cross entropy of logits.
-pub fn logit_slope_of(x: V, target: V, positive: Option<&Tensor>) -> V {
+pub fn logit_gradient(x: V, target: V, positive: Option<&Tensor>) -> V {
     match positive {
         None if !target.is_complex() => V::apply(&logit_slope::ROW, &[x, target]),
         _ => (1.0 - &target) + emphasis(&target, positive) * (formula::sigmoid(x) - 1.0),
@@ -93,20 +92,20 @@ fn in_one_pass(row: &'static Pointwise, x: &Tensor, target: &Tensor, delta: Opti
     fits.then(|| V::apply(row, &operands))
 }
 
-fn huber_between(x: &Tensor, target: &Tensor, delta: f64) -> V {
+fn huber_formula(x: &Tensor, target: &Tensor, delta: f64) -> V {
     in_one_pass(&huber_of_difference::ROW, x, target, Some(delta))
         .unwrap_or_else(|| huber(difference(x, target), delta))
 }
 
-pub fn square_of(x: &Tensor, target: &Tensor, how: Reduction) -> V {
+pub fn square_of(x: &Tensor, target: &Tensor, how: LossReduction) -> V {
     how.apply(in_one_pass(&squared_difference::ROW, x, target, None).unwrap_or_else(|| {
         let d = difference(x, target);
         &d * &d
     }))
 }
 
-pub fn smooth_of(x: &Tensor, target: &Tensor, how: Reduction, beta: f64) -> V {
-    let huber = || huber_between(x, target, beta);
+pub fn smooth_of(x: &Tensor, target: &Tensor, how: LossReduction, beta: f64) -> V {
+    let huber = || huber_formula(x, target, beta);
     how.apply(match beta {
         0.0 => abs(difference(x, target)),
         1.0 => huber(),
@@ -114,11 +113,11 @@ pub fn smooth_of(x: &Tensor, target: &Tensor, how: Reduction, beta: f64) -> V {
     })
 }
 
-pub fn huber_of(x: &Tensor, target: &Tensor, how: Reduction, delta: f64) -> V {
-    how.apply(huber_between(x, target, delta))
+pub fn huber_of(x: &Tensor, target: &Tensor, how: LossReduction, delta: f64) -> V {
+    how.apply(huber_formula(x, target, delta))
 }
 
-pub fn entropy_of(x: &Tensor, target: &Tensor, weight: Option<&Tensor>, how: Reduction) -> V {
+pub fn entropy_of(x: &Tensor, target: &Tensor, weight: Option<&Tensor>, how: LossReduction) -> V {
     how.apply(weighted(entropy(&x.into(), &target.into()), weight))
 }
 
@@ -127,7 +126,7 @@ pub fn logit_entropy_of(
     target: &Tensor,
     weight: Option<&Tensor>,
     positive: Option<&Tensor>,
-    how: Reduction,
+    how: LossReduction,
 ) -> V {
     let (x, t) = (V::from(x), V::from(target));
     let loss = match positive {

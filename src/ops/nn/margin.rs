@@ -36,7 +36,7 @@ pub fn reduction_of(name: &str, size_average: Option<bool>, reduce: Option<bool>
     number(name)
 }
 
-fn reduced(loss: V, reduction: i64) -> V {
+fn reduce_losses(loss: V, reduction: i64) -> V {
     match reduction {
         NONE => loss,
         MEAN => loss.then(|t| reduce::mean(&t, None, false, None)),
@@ -115,7 +115,7 @@ impl SoftMarginLoss {
 
 fn soft(input: &Tensor, target: &Tensor, reduction: i64) -> V {
     let loss = log1p(exp(-(V::from(input) * V::from(target))));
-    reduced(loss, reduction).cast(input.dtype())
+    reduce_losses(loss, reduction).cast(input.dtype())
 }
 
 /// Compute the soft margin loss, `log(1 + exp(-target * input))`, averaged.
@@ -190,7 +190,7 @@ fn multi_margin(
     };
     let loss = violation.sum(&[1], false) / sizes[1] as f64;
     let loss = if reduction == NONE { loss.reshape(&target.shape()) } else { loss };
-    reduced(loss, reduction).tensor()
+    reduce_losses(loss, reduction).tensor()
 }
 
 fn rows(shape: &[usize]) -> [usize; 2] {
@@ -345,7 +345,7 @@ fn multilabel(input: &Tensor, target: &Tensor, reduction: i64) -> Result<[Tensor
     let loss = violation.sum(&[1, 2], false) / sizes[1] as f64;
     let loss = if reduction == NONE && input.ndim() < 2 { loss.reshape(&[]) } else { loss };
     let chosen = chosen.cast(input.dtype()).reshape(&target.shape()).tensor()?;
-    Ok([reduced(loss, reduction).tensor()?, chosen])
+    Ok([reduce_losses(loss, reduction).tensor()?, chosen])
 }
 
 #[primitive(results(result, is_target), scratch(is_target))]

@@ -23,6 +23,7 @@ mod recurrent_layer;
 mod resize;
 mod rnn;
 mod shuffle;
+mod standardize;
 pub mod unfold;
 
 use crate::base::numel;
@@ -58,7 +59,7 @@ fn noise(x: &Tensor, p: f64) -> Result<Tensor> {
     if p < 1.0 { a::div(&coins, 1.0 - p) } else { Ok(coins) }
 }
 
-fn dropped(x: &Tensor, p: f64, training: bool, inplace: bool) -> Result<Tensor> {
+fn apply_dropout(x: &Tensor, p: f64, training: bool, inplace: bool) -> Result<Tensor> {
     if p == 0.0 || !training || x.numel() == 0 {
         return Ok(x.clone());
     }
@@ -233,7 +234,7 @@ pub fn nn_dropout(
     #[default(false)] inplace: bool,
 ) -> Result<Tensor> {
     check_probability(p, Error::value)?;
-    dropped(input, p, training, inplace)
+    apply_dropout(input, p, training, inplace)
 }
 
 /// Set random elements to zero with probability `p`, and scale the others by `1 / (1 - p)`.
@@ -248,5 +249,5 @@ pub fn nn_dropout(
 #[operator(function, sample = "random")]
 pub fn dropout(input: &Tensor, p: f64, train: bool) -> Result<Tensor> {
     check_probability(p, Error::runtime)?;
-    dropped(input, p, train, false)
+    apply_dropout(input, p, train, false)
 }

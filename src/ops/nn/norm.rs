@@ -3,8 +3,8 @@
 use crate::base::numel;
 use crate::cpu::norm as kernel;
 use crate::operator::primitives::copies::to_dtype;
-use crate::operator::primitives::views::{ints, reshape};
-use crate::ops::elementwise::formula::rsqrt;
+use crate::operator::primitives::views::ints;
+use crate::ops::nn::standardize::{NormShape, Standardized, Statistics};
 use crate::ops::prelude::*;
 use crate::tensor::mode;
 
@@ -81,38 +81,29 @@ pub(super) fn gpu_with<'a>(
     bias: &'a Option<Body>,
     mean: Option<&'a Body>,
     scale: &'a Body,
-) -> Result<crate::gpu::norm::With<'a>> {
+) -> Result<crate::gpu::norm::NormOperands<'a>> {
     let (weight, bias) = (maybe_gpu(weight.as_ref())?, maybe_gpu(bias.as_ref())?);
-    Ok(crate::gpu::norm::With { weight, bias, mean: maybe_gpu(mean)?, scale: scale.gpu()? })
+    Ok(crate::gpu::norm::NormOperands { weight, bias, mean: maybe_gpu(mean)?, scale: scale.gpu()? })
 }
 
 /// The gradients of input, weight and bias for the GPU's kernels.
 #[cfg(feature = "gpu")]
-pub(super) fn gpu_grads(made: &[Option<Body>; 3]) -> Result<crate::gpu::norm::Grads<'_>> {
+pub(super) fn gpu_grads(made: &[Option<Body>; 3]) -> Result<crate::gpu::norm::NormGradients<'_>> {
     let [input, weight, bias] = made.each_ref().map(|body| maybe_gpu(body.as_ref()));
-    Ok(crate::gpu::norm::Grads { input: input?, weight: weight?, bias: bias? })
-}
-
-/// Standardized rows, their means, and the factors `1 / sqrt(variance + eps)`.
-struct StandardizedRows {
-    y: V,
-    mean: V,
-    scale: V,
-}
-
-fn standardize(x: &V, rows: &[usize], eps: f64) -> StandardizedRows {
-    let x = x.clone().reshape(rows);
-    let n = rows[1] as f64;
-    let mean = x.clone().sum(&[1], true) / n;
-    let centred = x - &mean;
-    let scale = rsqrt((&centred * &centred).sum(&[1], true) / n + eps);
-    StandardizedRows { y: centred * &scale, mean, scale }
+    Ok(crate::gpu::norm::NormGradients { input: input?, weight: weight?, bias: bias? })
 }
 
 /// The shape of the input as a matrix with one row per normalization.
 fn rows_of(shape: &[usize], normalized: usize) -> [usize; 2] {
     let split = shape.len() - normalized;
     [numel(&shape[..split]), numel(&shape[split..])]
+}
+
+/// The shape of one number for each normalization.
+fn lines_of(shape: &[usize], normalized: usize) -> Dims {
+    let mut lines = Dims::from_slice(shape);
+    lines[shape.len() - normalized..].fill(1);
+    lines
 }
 
 /// Returns the result, the mean and the factor. Half precision is computed in float32.
@@ -124,50 +115,16 @@ fn layer_norm_formula(
     eps: f64,
 ) -> Result<[Tensor; 3]> {
     let shape = x.shape();
-    let rows = rows_of(&shape, normalized);
-    let wide = if x.dtype().size() == 2 { DType::F32 } else { x.dtype() };
-    let StandardizedRows { mut y, mean, scale } = standardize(&to_dtype(x, wide)?.into(), &rows, eps);
-    let line = |t: &Tensor| reshape(t, &[rows[1]]);
-    if let Some(weight) = weight {
-        y = y * V::from(line(weight)?);
-    }
-    if let Some(bias) = bias {
-        y = y + V::from(line(bias)?);
-    }
-    let mut lines = shape.clone();
-    lines[shape.len() - normalized..].fill(1);
+    let laid = NormShape::rows(&shape, normalized);
+    let Standardized { y, mean, scale, .. } = laid.standardize(to_dtype(x, wide(x.dtype()))?.into(), eps);
+    let lines = lines_of(&shape, normalized);
     let line = |v: V| v.reshape(&lines).tensor();
-    Ok([y.reshape(&shape).cast(x.dtype()).tensor()?, line(mean)?, line(scale)?])
-}
-
-/// The gradients, from the standardized rows.
-fn layer_norm_grads(
-    g: &Tensor,
-    rows: &[usize; 2],
-    dims: usize,
-    standard: StandardizedRows,
-    weight: Option<V>,
-    wants: [bool; 3],
-) -> [Option<V>; 3] {
-    let (shape, dtype) = (g.shape(), g.dtype());
-    let tail = Dims::from_slice(&shape[shape.len() - dims..]);
-    let g = V::from(g).reshape(rows);
-    let StandardizedRows { y, scale, .. } = standard;
-    let of_input = || {
-        let weighted = weight.map_or_else(|| g.clone(), |weight| &g * weight.reshape(&[rows[1]]));
-        let mean = |v: V| v.sum(&[1], true) / rows[1] as f64;
-        let inner = &weighted - mean(weighted.clone()) - &y * mean(&weighted * &y);
-        (inner * scale).reshape(&shape).cast(dtype)
-    };
-    [
-        wants[0].then(of_input),
-        wants[1].then(|| (&g * &y).sum(&[0], false).reshape(&tail)),
-        wants[2].then(|| g.clone().sum(&[0], false).reshape(&tail)),
-    ]
+    let y = laid.scale_and_shift(y, weight.map(V::from), bias.map(V::from), x)?;
+    Ok([y, line(mean)?, line(scale)?])
 }
 
 /// Normalizes rows by the kernel. Returns the result, the means (unless they are not subtracted), and the factors.
-fn rows_normalized(
+fn normalize_rows(
     x: &Body,
     weight: Option<&Body>,
     bias: Option<&Body>,
@@ -178,8 +135,7 @@ fn rows_normalized(
     let (dtype, shape) = (x.dtype, Dims::from_slice(x.shape()));
     let [_, n] = rows_of(&shape, normalized);
     let (weight, bias) = (wide_line(weight, dtype)?, wide_line(bias, dtype)?);
-    let mut lines = shape.clone();
-    lines[shape.len() - normalized..].fill(1);
+    let lines = lines_of(&shape, normalized);
     let new = |shape: &[usize]| Body::new(shape, wide(dtype), x.device());
     let (x, out, mean, rstd) = (dense(x, wide(dtype))?, new(&shape)?, new(&lines)?, new(&lines)?);
     fork!([&out, &x],
@@ -190,7 +146,7 @@ fn rows_normalized(
     },
     gpu: {
         use crate::gpu::norm as kernel;
-        let planes = kernel::Planes { n: mean.numel(), channels: n, run: 1, groups: Some(1) };
+        let planes = kernel::NormSizes { n: mean.numel(), channels: n, run: 1, groups: Some(1) };
         let with = gpu_with(&weight, &bias, centred.then_some(&mean), &rstd)?;
         kernel::forward(out.gpu()?, x.gpu()?, with, kernel::Moments::Own { eps, variance: None }, planes)
     })?;
@@ -224,7 +180,7 @@ fn rows_backward(
     },
     gpu: {
         use crate::gpu::norm as kernel;
-        let planes = kernel::Planes { n: rstd.numel(), channels: n, run: 1, groups: Some(1) };
+        let planes = kernel::NormSizes { n: rstd.numel(), channels: n, run: 1, groups: Some(1) };
         let with = gpu_with(&weight, &None, mean.as_ref(), &rstd)?;
         kernel::backward(gpu_grads(&made)?, g.gpu()?, x.gpu()?, with, true, planes)
     })?;
@@ -248,7 +204,7 @@ impl NativeLayerNorm {
             return Ok(made.map(|t| t.body().clone()));
         }
         let [weight, bias] = [weight, bias].map(|t| t.map(|t| t.body().clone()));
-        rows_normalized(&input.body(), weight.as_ref(), bias.as_ref(), n, eps, true)
+        normalize_rows(&input.body(), weight.as_ref(), bias.as_ref(), n, eps, true)
     }
     fn derivative(
         g: &Tensor,
@@ -260,8 +216,9 @@ impl NativeLayerNorm {
         wants: [bool; 3],
     ) -> [Option<V>; 3] {
         let Unread = bias;
-        let rows = rows_of(&g.shape(), normalized_shape.len());
-        layer_norm_grads(g, &rows, normalized_shape.len(), standardize(&input, &rows, eps), weight, wants)
+        let laid = NormShape::rows(&g.shape(), normalized_shape.len());
+        let Standardized { y, scale, .. } = laid.standardize(input, eps);
+        laid.gradients(g, [y, scale], weight, Statistics::MeanAndVariance, wants)
     }
     /// Uses the mean and the factor that the forward saved.
     fn fast_derivative(
@@ -277,12 +234,11 @@ impl NativeLayerNorm {
         if by_kernel(&input, rows_of(input.shape(), n)[1]) {
             return rows_backward(&g, &input, Some(&result1), &result2, weight.as_ref(), n, wants);
         }
-        let value = |body: &Body| V::from(Tensor::new(body.clone()));
-        let rows = rows_of(g.shape(), n);
-        let line = |body: &Body| value(body).reshape(&[rows[0], 1]);
-        let (mean, scale) = (line(&result1), line(&result2));
-        let standard = StandardizedRows { y: (value(&input).reshape(&rows) - &mean) * &scale, mean, scale };
-        bodies(layer_norm_grads(&Tensor::new(g), &rows, n, standard, weight.as_ref().map(value), wants))
+        let value = |body: Body| V::from(Tensor::new(body));
+        let laid = NormShape::rows(g.shape(), n);
+        let Standardized { y, scale, .. } = laid.standardize_by(value(input), value(result1), value(result2));
+        let (g, weight) = (Tensor::new(g), weight.map(value));
+        bodies(laid.gradients(&g, [y, scale], weight, Statistics::MeanAndVariance, wants))
     }
     fn batch(
         _b: &Batch,
@@ -397,36 +353,11 @@ pub fn native_layer_norm(
 }
 
 /// Divides rows by their root mean square. Also returns the reciprocal of the root.
-fn rms_formula(x: &Tensor, weight: Option<V>, normalized: usize, eps: f64) -> Result<[Tensor; 2]> {
-    let shape = x.shape();
-    let rows = rows_of(&shape, normalized);
-    let wide = V::from(to_dtype(x, wide(x.dtype()))?).reshape(&rows);
-    let scale = rsqrt((&wide * &wide).sum(&[1], true) / rows[1] as f64 + eps);
-    let y = wide * &scale;
-    let y = weight.map_or_else(|| y.clone(), |weight| &y * weight.reshape(&[rows[1]]));
-    let mut lines = shape.clone();
-    lines[shape.len() - normalized..].fill(1);
-    Ok([y.reshape(&shape).cast(x.dtype()).tensor()?, scale.reshape(&lines).tensor()?])
-}
-
-/// The gradients of `rms_norm`, from the rows of the input and their factors.
-fn rms_grads(
-    g: &Tensor,
-    x: V,
-    scale: V,
-    weight: Option<V>,
-    tail: &[usize],
-    wants: [bool; 2],
-) -> [Option<V>; 2] {
-    let (shape, dtype) = (g.shape(), g.dtype());
-    let rows = rows_of(&shape, tail.len());
-    let (g, y) = (V::from(g).reshape(&rows), x * &scale);
-    let of_input = || {
-        let weighted = weight.map_or_else(|| g.clone(), |weight| &g * weight.reshape(&[rows[1]]));
-        let along = (&weighted * &y).sum(&[1], true) / rows[1] as f64;
-        ((weighted - &y * along) * &scale).reshape(&shape).cast(dtype)
-    };
-    [wants[0].then(of_input), wants[1].then(|| (&g * &y).sum(&[0], false).reshape(tail))]
+fn rms_formula(x: &Tensor, weight: Option<&Tensor>, normalized: usize, eps: f64) -> Result<[Tensor; 2]> {
+    let laid = NormShape::rows(&x.shape(), normalized);
+    let [y, scale] = laid.divide_by_root(to_dtype(x, wide(x.dtype()))?.into(), eps);
+    let y = laid.scale_and_shift(y, weight.map(V::from), None, x)?;
+    Ok([y, scale.reshape(&lines_of(&x.shape(), normalized)).tensor()?])
 }
 
 #[primitive(results(result0, result1), scratch(result1))]
@@ -439,11 +370,11 @@ impl FusedRmsNorm {
     ) -> Result<[Body; 2]> {
         let n = normalized_shape.len();
         if !by_kernel(&input.body(), rows_of(&input.shape(), n)[1]) {
-            let made = mode::with_grad(false, || rms_formula(input, weight.map(V::from), n, eps))?;
+            let made = mode::with_grad(false, || rms_formula(input, weight, n, eps))?;
             return Ok(made.map(|t| t.body().clone()));
         }
         let weight = weight.map(|t| t.body().clone());
-        let [out, _, scale] = rows_normalized(&input.body(), weight.as_ref(), None, n, eps, false)?;
+        let [out, _, scale] = normalize_rows(&input.body(), weight.as_ref(), None, n, eps, false)?;
         Ok([out, scale])
     }
     fn derivative(
@@ -454,11 +385,11 @@ impl FusedRmsNorm {
         eps: f64,
         wants: [bool; 2],
     ) -> [Option<V>; 2] {
-        let shape = g.shape();
-        let rows = rows_of(&shape, normalized_shape.len());
-        let x = input.cast(wide(g.dtype())).reshape(&rows);
-        let scale = rsqrt((&x * &x).sum(&[1], true) / rows[1] as f64 + eps);
-        rms_grads(g, x, scale, weight, &shape[shape.len() - normalized_shape.len()..], wants)
+        let laid = NormShape::rows(&g.shape(), normalized_shape.len());
+        let divided = laid.divide_by_root(input.cast(wide(g.dtype())), eps);
+        let wants = [wants[0], wants[1], false];
+        let [input, weight, _] = laid.gradients(g, divided, weight, Statistics::MeanSquare, wants);
+        [input, weight]
     }
     fn fast_derivative(
         g: Body,
@@ -469,17 +400,17 @@ impl FusedRmsNorm {
         wants: [bool; 2],
     ) -> Result<[Option<Body>; 2]> {
         let n = normalized_shape.len();
-        if by_kernel(&input, rows_of(input.shape(), n)[1]) {
-            let wants = [wants[0], wants[1], false];
-            let [input, weight, _] = rows_backward(&g, &input, None, &result1, weight.as_ref(), n, wants)?;
-            return Ok([input, weight]);
-        }
-        let value = |body: &Body| V::from(Tensor::new(body.clone()));
-        let shape = Dims::from_slice(g.shape());
-        let rows = rows_of(&shape, n);
-        let (x, scale) = (value(&input).reshape(&rows), value(&result1).reshape(&[rows[0], 1]));
-        let weight = weight.as_ref().map(value);
-        bodies(rms_grads(&Tensor::new(g), x, scale, weight, &shape[shape.len() - n..], wants))
+        let wants = [wants[0], wants[1], false];
+        let [input, weight, _] = if by_kernel(&input, rows_of(input.shape(), n)[1]) {
+            rows_backward(&g, &input, None, &result1, weight.as_ref(), n, wants)?
+        } else {
+            let value = |body: Body| V::from(Tensor::new(body));
+            let laid = NormShape::rows(g.shape(), n);
+            let divided = laid.divide_by(value(input), value(result1));
+            let (g, weight) = (Tensor::new(g), weight.map(value));
+            bodies(laid.gradients(&g, divided, weight, Statistics::MeanSquare, wants))?
+        };
+        Ok([input, weight])
     }
     fn batch(
         _b: &Batch,
@@ -488,7 +419,7 @@ impl FusedRmsNorm {
         weight: Option<&Tensor>,
         eps: f64,
     ) -> Result<Tensor> {
-        rms_formula(input, weight.map(V::from), normalized_shape.len(), eps).map(|[y, _]| y)
+        rms_formula(input, weight, normalized_shape.len(), eps).map(|[y, _]| y)
     }
 }
 
@@ -519,7 +450,7 @@ pub fn rms_norm(
         if matches!(dtype, DType::F64 | DType::C128) { f64::EPSILON } else { f64::from(f32::EPSILON) };
     let eps = eps.unwrap_or(smallest);
     if dtype.is_complex() {
-        let [y, _] = rms_formula(input, weight.map(V::from), normalized_shape.len(), eps)?;
+        let [y, _] = rms_formula(input, weight, normalized_shape.len(), eps)?;
         return Ok(y);
     }
     FusedRmsNorm::call(input, normalized_shape, weight, eps)

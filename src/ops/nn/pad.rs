@@ -14,7 +14,7 @@ use crate::ops::shape::slices::slice;
 
 /// The source of the elements beyond the ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Edge {
+enum PadEdge {
     /// Mirrored at the outermost element, which is not repeated.
     Reflect,
     /// The outermost element.
@@ -60,18 +60,18 @@ impl Side {
     }
 
     /// The segments of the result: the padding before, the elements themselves, the padding after.
-    fn segments(&self, edge: Edge) -> Vec<Segment> {
+    fn segments(&self, edge: PadEdge) -> Vec<Segment> {
         let (n, left) = (self.size, self.before);
         let total = self.total().unwrap_or(0);
         // The range of the result that holds the elements themselves.
         let (first, last) = (left.clamp(0, total), (left + n).clamp(0, total));
-        let kind = if edge == Edge::Reflect { SegmentKind::Backwards } else { SegmentKind::Repeated };
+        let kind = if edge == PadEdge::Reflect { SegmentKind::Backwards } else { SegmentKind::Repeated };
         // Element `o` of the result corresponds to position `o - left` of the input.
         let lowest = |from: i64, to: i64| match edge {
-            Edge::Replicate if from < left => 0,
-            Edge::Replicate => n - 1,
-            Edge::Reflect if from < left => left - to + 1,
-            Edge::Reflect => 2 * (n - 1) - (to - 1 - left),
+            PadEdge::Replicate if from < left => 0,
+            PadEdge::Replicate => n - 1,
+            PadEdge::Reflect if from < left => left - to + 1,
+            PadEdge::Reflect => 2 * (n - 1) - (to - 1 - left),
         };
         let segment = |from: i64, to: i64, source: i64, kind| Segment {
             to: from as usize,
@@ -104,7 +104,7 @@ fn sides(shape: &[usize], pad: &[i64]) -> Vec<Side> {
 }
 
 /// The padded shape.
-fn padded_shape(shape: &[usize], sides: &[Side]) -> Result<Dims> {
+fn pad_shape(shape: &[usize], sides: &[Side]) -> Result<Dims> {
     let mut shape = Dims::from_slice(shape);
     let ndim = shape.len();
     for (i, side) in sides.iter().enumerate() {
@@ -124,18 +124,18 @@ fn padded_shape(shape: &[usize], sides: &[Side]) -> Result<Dims> {
 }
 
 /// One segment per dimension: a block of the result, and the block of the input that it comes from.
-struct Block {
+struct PadBlock {
     segments: Vec<Segment>,
 }
 
-impl Block {
+impl PadBlock {
     /// All combinations of one segment from each dimension.
-    fn all(sides: &[Side], edge: Edge) -> Vec<Block> {
-        let mut all = vec![Block { segments: Vec::new() }];
+    fn all(sides: &[Side], edge: PadEdge) -> Vec<PadBlock> {
+        let mut all = vec![PadBlock { segments: Vec::new() }];
         for side in sides {
             let own = side.segments(edge);
-            let with = |block: &Block| {
-                let extend = |s: &Segment| Block { segments: [&block.segments[..], &[*s]].concat() };
+            let with = |block: &PadBlock| {
+                let extend = |s: &Segment| PadBlock { segments: [&block.segments[..], &[*s]].concat() };
                 own.iter().map(extend).collect::<Vec<_>>()
             };
             all = all.iter().flat_map(with).collect();
@@ -165,7 +165,7 @@ impl Block {
     }
 
     /// Flips the dimensions whose segments run backwards.
-    fn flipped(&self, body: &Body) -> Result<Body> {
+    fn flip_segments(&self, body: &Body) -> Result<Body> {
         let flipped =
             self.dims(body.layout.ndim()).filter(|(_, s)| s.kind == SegmentKind::Backwards && s.length > 1);
         let dims: Ints = flipped.map(|(dim, _)| dim as i64).collect();
@@ -181,37 +181,38 @@ impl Block {
 }
 
 /// Pads `x` with its own elements.
-fn extended(x: &Body, pad: &[i64], edge: Edge) -> Result<Body> {
+fn pad_with_elements(x: &Body, pad: &[i64], edge: PadEdge) -> Result<Body> {
     let sides = sides(x.shape(), pad);
-    let mut out = Body::new(&padded_shape(x.shape(), &sides)?, x.dtype, x.device())?;
+    let mut out = Body::new(&pad_shape(x.shape(), &sides)?, x.dtype, x.device())?;
     if sides.len() > 1 {
         out.layout = MemoryFormat::suggested(&x.layout).layout(&out.layout)?;
     }
     if out.numel() == 0 {
         return Ok(out);
     }
-    for block in Block::all(&sides, edge) {
+    for block in PadBlock::all(&sides, edge) {
         let place = block.in_result(&out)?;
-        let source = block.flipped(&block.in_input(x)?)?;
+        let source = block.flip_segments(&block.in_input(x)?)?;
         copy(&place, &source.with_layout(source.layout.broadcast_to(place.shape())))?;
     }
     Ok(out)
 }
 
 /// The gradient of [`extended`]: sums the gradients of all copies of an element.
-fn sum_copies(g: &Body, like: &Meta, pad: &[i64], edge: Edge) -> Result<Body> {
+fn sum_copies(g: &Body, like: &Meta, pad: &[i64], edge: PadEdge) -> Result<Body> {
     let sides = sides(&like.shape, pad);
     let out = filled(&like.shape, Scalar::Int(0), g.dtype, g.device())?;
     if g.numel() == 0 {
         return Ok(out);
     }
     // The middle block comes first: it can be copied, because the memory still holds zeros.
-    let (middle, rest): (Vec<_>, Vec<_>) = Block::all(&sides, edge).into_iter().partition(Block::is_straight);
+    let (middle, rest): (Vec<_>, Vec<_>) =
+        PadBlock::all(&sides, edge).into_iter().partition(PadBlock::is_straight);
     for block in middle {
         copy(&block.in_input(&out)?, &block.in_result(g)?)?;
     }
     for block in rest {
-        let part = Tensor::new(block.flipped(&block.in_result(g)?)?);
+        let part = Tensor::new(block.flip_segments(&block.in_result(g)?)?);
         let ndim = part.ndim();
         let repeated = block.dims(ndim).filter(|(_, s)| s.kind == SegmentKind::Repeated);
         let dims: Ints = repeated.map(|(dim, _)| dim as i64).collect();
@@ -232,7 +233,7 @@ macro_rules! extended {
         #[primitive(tangent = linear, dtypes = number($kernel))]
         impl $Pad {
             fn forward(input: &Tensor, padding: Ints) -> Result<Body> {
-                extended(&input.body(), &padding, Edge::$edge)
+                pad_with_elements(&input.body(), &padding, PadEdge::$edge)
             }
             fn d_input(g: V, input: Tensor, padding: Ints) -> V {
                 g.then(|g| $Backward::call(&g, &input, padding))
@@ -245,7 +246,7 @@ macro_rules! extended {
         #[primitive(tangent = linear)]
         impl $Backward {
             fn forward(grad_output: &Tensor, input: &Tensor, padding: Ints) -> Result<Body> {
-                sum_copies(&grad_output.body(), &input.body().meta(), &padding, Edge::$edge)
+                sum_copies(&grad_output.body(), &input.body().meta(), &padding, PadEdge::$edge)
             }
             fn d_grad_output(g: V, padding: Ints) -> V {
                 g.then(|g| $Pad::call(&g, padding))
@@ -269,7 +270,7 @@ extended! {
 }
 
 /// Pads `x` with a constant.
-fn surrounded(x: &Body, pad: &[i64], value: Scalar) -> Result<Body> {
+fn pad_with_constant(x: &Body, pad: &[i64], value: Scalar) -> Result<Body> {
     let sides = sides(x.shape(), pad);
     // Negative padding is applied first.
     let ndim = x.layout.ndim();
@@ -283,7 +284,7 @@ fn surrounded(x: &Body, pad: &[i64], value: Scalar) -> Result<Body> {
     if pad.iter().all(|&n| n <= 0) {
         return preserved(&x.with_layout(kept));
     }
-    let shape = padded_shape(x.shape(), &sides)?;
+    let shape = pad_shape(x.shape(), &sides)?;
     let mut out = Body::new(&shape, x.dtype, x.device())?;
     out.layout = MemoryFormat::suggested(&x.layout).layout(&out.layout)?;
     crate::operator::bodies::fill(&out, value)?;
@@ -313,7 +314,7 @@ fn check_count(pad: &[i64], ndim: usize) -> Result<()> {
 #[primitive]
 impl ConstantPadNd {
     fn forward(input: &Tensor, pad: Ints, value: Scalar) -> Result<Body> {
-        surrounded(&input.body(), &pad, value)
+        pad_with_constant(&input.body(), &pad, value)
     }
     fn d_input(g: V, pad: Ints) -> V {
         let back = pad.iter().map(|n| n.saturating_neg()).collect();
@@ -345,7 +346,7 @@ pub fn constant_pad_nd(
 }
 
 /// Checks the sizes as PyTorch's kernels for each number of dimensions do.
-fn check_sizes(input: &Tensor, pad: &[i64], edge: Edge) -> Result<()> {
+fn check_sizes(input: &Tensor, pad: &[i64], edge: PadEdge) -> Result<()> {
     let (shape, count) = (input.shape(), pad.len() / 2);
     let ndim = shape.len();
     let batched = usize::from(ndim == count + 2);
@@ -359,7 +360,7 @@ fn check_sizes(input: &Tensor, pad: &[i64], edge: Edge) -> Result<()> {
         )));
     }
     let sides = sides(&shape, pad);
-    for (i, side) in sides.iter().enumerate().filter(|_| edge == Edge::Reflect) {
+    for (i, side) in sides.iter().enumerate().filter(|_| edge == PadEdge::Reflect) {
         if side.before >= side.size || side.after >= side.size {
             return Err(Error::runtime(format!(
                 "Argument #{}: Padding size should be less than the corresponding input dimension, but got: padding ({}, {}) \
@@ -395,7 +396,7 @@ fn check_sizes(input: &Tensor, pad: &[i64], edge: Edge) -> Result<()> {
 }
 
 /// Circular padding: the elements of the other end beyond each end, copied into new memory segment by segment.
-fn wrapped(input: &Tensor, pad: &[i64]) -> Result<Tensor> {
+fn pad_circular(input: &Tensor, pad: &[i64]) -> Result<Tensor> {
     let shape = input.shape();
     let sides = sides(&shape, pad);
     // Negative padding is applied first; the rest wraps around.
@@ -409,7 +410,7 @@ fn wrapped(input: &Tensor, pad: &[i64]) -> Result<Tensor> {
     if sides.iter().any(around) {
         return Err(Error::runtime("Padding value causes wrapping around more than once."));
     }
-    let whole = padded_shape(&shape, &sides)?;
+    let whole = pad_shape(&shape, &sides)?;
     let ndim = shape.len();
     let dim = |i: usize| (ndim - 1 - i) as i64;
     let part = |t: &Tensor, dim: i64, start: i64, end: i64| slice(t, dim, Some(start), Some(end), 1);
@@ -491,9 +492,9 @@ pub fn nn_pad(
         )));
     }
     match mode {
-        "circular" => return wrapped(input, &pad),
-        "reflect" => check_sizes(input, &pad, Edge::Reflect)?,
-        _ => check_sizes(input, &pad, Edge::Replicate)?,
+        "circular" => return pad_circular(input, &pad),
+        "reflect" => check_sizes(input, &pad, PadEdge::Reflect)?,
+        _ => check_sizes(input, &pad, PadEdge::Replicate)?,
     }
     match (mode, count) {
         ("reflect", 1) => ReflectionPad1D::call(input, pad),

@@ -1,7 +1,7 @@
 //! A recurrent layer in one direction, as one primitive for all time steps. With projections or in half precision it is composed
 //! of other operators.
 
-use crate::base::recurrent::{self, Cell, Steps};
+use crate::base::kernel_args::recurrent::{self, Cell, RecurrentSteps};
 use crate::operator::bodies::{duplicate, filled, reduce};
 use crate::operator::primitives::constant;
 use crate::ops::linalg::gemm::multiply;
@@ -19,14 +19,23 @@ impl Keep for Cell {
 
 /// The operands of a layer: the inputs' contributions to the gates (rows of all steps), the initial states, the weights and
 /// biases of the states, and the projection of hidden states.
-struct Layer {
+struct LayerOperands<T> {
     cell: Cell,
-    sums: V,
-    hidden: V,
-    cells: Option<V>,
-    weight: V,
-    bias: Option<V>,
-    projection: Option<V>,
+    sums: T,
+    hidden: T,
+    cells: Option<T>,
+    weight: T,
+    bias: Option<T>,
+    projection: Option<T>,
+}
+
+impl<T> LayerOperands<T> {
+    fn values(self, value: impl Fn(T) -> V) -> LayerOperands<V> {
+        let LayerOperands { cell, sums, hidden, cells, weight, bias, projection } = self;
+        let [cells, bias, projection] = [cells, bias, projection].map(|operand| operand.map(&value));
+        let [sums, hidden, weight] = [sums, hidden, weight].map(&value);
+        LayerOperands { cell, sums, hidden, cells, weight, bias, projection }
+    }
 }
 
 /// The size of a dimension; 0 if an earlier operation failed.
@@ -38,7 +47,7 @@ fn rows(x: &V, start: i64, count: i64) -> V {
     x.clone().then(|t| slices::narrow(&t, 0, start, count))
 }
 
-fn together(parts: Vec<V>, dim: i64) -> V {
+fn concatenate(parts: Vec<V>, dim: i64) -> V {
     let tensors: Result<Vec<Tensor>> = parts.into_iter().map(V::tensor).collect();
     match tensors {
         Ok(one) if one.len() == 1 => V::from(&one[0]),
@@ -48,12 +57,12 @@ fn together(parts: Vec<V>, dim: i64) -> V {
 }
 
 /// Replaces the states of the first `count` examples; the others have ended already and stay.
-fn renewed(new: V, old: &V, count: i64) -> V {
+fn replace_first(new: V, old: &V, count: i64) -> V {
     let samples = size(old, 0) as i64;
     if count == samples || matches!(old, V::Failed(_)) {
         new
     } else {
-        together(vec![new, rows(old, count, samples - count)], 0)
+        concatenate(vec![new, rows(old, count, samples - count)], 0)
     }
 }
 
@@ -78,7 +87,7 @@ fn in_order(sizes: &[i64], backwards: bool) -> Vec<(usize, i64, i64)> {
 }
 
 /// The results of a step that the backward needs.
-struct Step {
+struct RecurrentStep {
     at: usize,
     start: i64,
     size: i64,
@@ -91,9 +100,9 @@ struct Step {
     out: V,
 }
 
-impl Layer {
+impl LayerOperands<V> {
     /// Runs all steps. Returns them and the last states.
-    fn run(&self, sizes: &[i64], backwards: bool) -> (Vec<Step>, V, Option<V>) {
+    fn run(&self, sizes: &[i64], backwards: bool) -> (Vec<RecurrentStep>, V, Option<V>) {
         let (mut hidden, mut cells) = (self.hidden.clone(), self.cells.clone());
         let mut steps = Vec::new();
         for (at, start, size) in in_order(sizes, backwards) {
@@ -111,7 +120,7 @@ impl Layer {
                     let t = tanh(&new);
                     let raw = &o * &t;
                     let out = self.projection.as_ref().map_or_else(|| raw.clone(), |w| raw.matmul(w.mt()));
-                    cells = cells.map(|old| renewed(new, &old, size));
+                    cells = cells.map(|old| replace_first(new, &old, size));
                     (vec![i, f, g, o], vec![t, raw], out)
                 }
                 (Cell::Gru, _) => {
@@ -128,21 +137,27 @@ impl Layer {
                 }
                 _ => (Vec::new(), Vec::new(), tanh(x + own)),
             };
-            hidden = renewed(out.clone(), &hidden, size);
-            steps.push(Step { at, start, size, before, cell_before, gates: made, more, out });
+            hidden = replace_first(out.clone(), &hidden, size);
+            steps.push(RecurrentStep { at, start, size, before, cell_before, gates: made, more, out });
         }
         (steps, hidden, cells)
     }
 
     /// The hidden states of all steps, concatenated.
-    fn outputs(steps: &[Step]) -> V {
-        let mut order: Vec<&Step> = steps.iter().collect();
+    fn outputs(steps: &[RecurrentStep]) -> V {
+        let mut order: Vec<&RecurrentStep> = steps.iter().collect();
         order.sort_by_key(|step| step.at);
-        together(order.into_iter().map(|step| step.out.clone()).collect(), 0)
+        concatenate(order.into_iter().map(|step| step.out.clone()).collect(), 0)
     }
 
-    /// The gradients of the sums, initial states, weights, biases and projection.
-    fn gradients(&self, sizes: &[i64], backwards: bool, g: [Option<V>; 3]) -> [V; 6] {
+    /// The wanted gradients of the sums, initial states, weights, biases and projection.
+    fn gradients(
+        &self,
+        sizes: &[i64],
+        backwards: bool,
+        g: [Option<V>; 3],
+        wants: [bool; 6],
+    ) -> [Option<V>; 6] {
         let (steps, ..) = self.run(sizes, backwards);
         let [g_out, g_hidden, g_cells] = g;
         let mut d_hidden = g_hidden.unwrap_or_else(|| zero_of(&self.hidden));
@@ -174,8 +189,8 @@ impl Layer {
                         &dc * &i * (1.0 - &g * &g),
                         &dh * t * slope(&o),
                     ];
-                    *all = renewed(&dc * &f, all, size);
-                    let sums = together(parts, 1);
+                    *all = replace_first(&dc * &f, all, size);
+                    let sums = concatenate(parts, 1);
                     (sums.clone(), sums)
                 }
                 (Cell::Gru, ..) => {
@@ -185,7 +200,7 @@ impl Layer {
                     let of_update = &dh * (&step.before - &n) * slope(&z);
                     past = Some(&dh * &z);
                     let own = vec![of_reset.clone(), of_update.clone(), &of_new * &r];
-                    (together(vec![of_reset, of_update, of_new], 1), together(own, 1))
+                    (concatenate(vec![of_reset, of_update, of_new], 1), concatenate(own, 1))
                 }
                 (Cell::Relu, ..) => {
                     let sums = select(dh, 0.0, le(&step.out, 0.0));
@@ -200,20 +215,14 @@ impl Layer {
             d_bias = d_bias.map(|d| d + of_own.clone().sum(&[0], false));
             let back = of_own.matmul(&self.weight);
             let back = past.map_or_else(|| back.clone(), |past| &back + past);
-            d_hidden = renewed(back, &d_hidden, size);
+            d_hidden = replace_first(back, &d_hidden, size);
             d_sums.push((step.at, of_x));
         }
         d_sums.sort_by_key(|(at, _)| *at);
-        let d_sums = together(d_sums.into_iter().map(|(_, d)| d).collect(), 0);
-        let none = || V::from(0.0);
-        [
-            d_sums,
-            d_hidden,
-            d_cells.unwrap_or_else(none),
-            d_weight,
-            d_bias.unwrap_or_else(none),
-            d_projection.unwrap_or_else(none),
-        ]
+        let d_sums = concatenate(d_sums.into_iter().map(|(_, d)| d).collect(), 0);
+        let made = [Some(d_sums), Some(d_hidden), d_cells, Some(d_weight), d_bias, d_projection];
+        let mut wants = wants.into_iter();
+        made.map(|gradient| gradient.filter(|_| wants.next() == Some(true)))
     }
 }
 
@@ -242,11 +251,11 @@ impl LayerBuffers {
         sizes: &'a [i64],
         backwards: bool,
         view: impl Fn(&'a Body) -> Result<B>,
-    ) -> Result<recurrent::Layer<'a, B>> {
+    ) -> Result<recurrent::RecurrentArgs<'a, B>> {
         let maybe = |body: &'a Option<Body>| body.as_ref().map(&view).transpose();
-        Ok(recurrent::Layer {
+        Ok(recurrent::RecurrentArgs {
             cell: self.cell,
-            steps: Steps { sizes, backwards },
+            steps: RecurrentSteps { sizes, backwards },
             samples: self.hidden.shape()[0],
             units: self.hidden.shape()[1],
             sums: view(&self.sums)?,
@@ -281,19 +290,11 @@ impl RecurrentLayer {
         let x = sums.body();
         let nothing = || Body::new(&[0], x.dtype, x.device());
         if !by_kernels(&x, projection.is_some()) {
-            let layer = Layer {
-                cell,
-                sums: sums.into(),
-                hidden: hidden.into(),
-                cells: cells.map(V::from),
-                weight: weight.into(),
-                bias: bias.map(V::from),
-                projection: projection.map(V::from),
-            };
+            let layer = LayerOperands { cell, sums, hidden, cells, weight, bias, projection }.values(V::from);
             return mode::with_grad(false, || {
                 let (steps, hidden, cells) = layer.run(&sizes, backwards);
                 let own = |v: V| v.tensor().and_then(|t| duplicate(&t.body()));
-                let out = own(Layer::outputs(&steps))?;
+                let out = own(LayerOperands::outputs(&steps))?;
                 Ok([out, own(hidden)?, cells.map_or_else(nothing, own)?, nothing()?, nothing()?, nothing()?])
             });
         }
@@ -332,10 +333,8 @@ impl RecurrentLayer {
         backwards: bool,
         wants: [bool; 6],
     ) -> [Option<V>; 6] {
-        let layer = Layer { cell, sums, hidden, cells, weight, bias, projection };
-        let made = layer.gradients(&sizes, backwards, g);
-        let mut wants = wants.into_iter();
-        made.map(|v| Some(v).filter(|_| wants.next() == Some(true)))
+        let layer = LayerOperands { cell, sums, hidden, cells, weight, bias, projection };
+        layer.gradients(&sizes, backwards, g, wants)
     }
     #[allow(clippy::too_many_arguments, reason = "a layer has so many")]
     fn fast_derivative(
@@ -356,18 +355,8 @@ impl RecurrentLayer {
     ) -> Result<[Option<Body>; 6]> {
         if !by_kernels(&sums, projection.is_some()) {
             let value = |body: Body| V::from(Tensor::new(body));
-            let layer = Layer {
-                cell,
-                sums: value(sums),
-                hidden: value(hidden),
-                cells: cells.map(value),
-                weight: value(weight),
-                bias: bias.map(value),
-                projection: projection.map(value),
-            };
-            let made = layer.gradients(&sizes, backwards, g.map(|g| g.map(value)));
-            let mut wants = wants.into_iter();
-            return bodies(made.map(|v| Some(v).filter(|_| wants.next() == Some(true))));
+            let layer = LayerOperands { cell, sums, hidden, cells, weight, bias, projection }.values(value);
+            return bodies(layer.gradients(&sizes, backwards, g.map(|g| g.map(value)), wants));
         }
         let (dtype, device) = (sums.dtype, sums.device());
         let [g_out, g_hidden, g_cells] = g;
@@ -431,17 +420,9 @@ impl RecurrentLayer {
         sizes: Vec<i64>,
         backwards: bool,
     ) -> Result<[Tensor; 3]> {
-        let layer = Layer {
-            cell,
-            sums: sums.into(),
-            hidden: hidden.into(),
-            cells: cells.map(V::from),
-            weight: weight.into(),
-            bias: bias.map(V::from),
-            projection: projection.map(V::from),
-        };
+        let layer = LayerOperands { cell, sums, hidden, cells, weight, bias, projection }.values(V::from);
         let (steps, hidden, cells) = layer.run(&sizes, backwards);
         let none = || constant::zeros(&[0], sums.dtype(), sums.device());
-        Ok([Layer::outputs(&steps).tensor()?, hidden.tensor()?, cells.map_or_else(none, V::tensor)?])
+        Ok([LayerOperands::outputs(&steps).tensor()?, hidden.tensor()?, cells.map_or_else(none, V::tensor)?])
     }
 }

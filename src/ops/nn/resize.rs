@@ -7,7 +7,7 @@ use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Rule {
+enum ResizeRule {
     Nearest,
     NearestExact,
     Linear,
@@ -21,7 +21,7 @@ enum Rule {
 /// The options for resizing one dimension.
 #[derive(Clone, Copy)]
 struct ResizeOptions {
-    rule: Rule,
+    rule: ResizeRule,
     align_corners: bool,
     scale: Option<f64>,
     /// Compute in double precision. Otherwise every step is rounded to single precision, as in PyTorch.
@@ -57,20 +57,20 @@ impl ResizeOptions {
         let mut taps = ResampleWeights::new(from);
         let last = from - 1;
         match self.rule {
-            Rule::Nearest | Rule::NearestExact => {
+            ResizeRule::Nearest | ResizeRule::NearestExact => {
                 let single = ResizeOptions { double: false, align_corners: false, ..*self };
                 let (step, half) =
-                    (single.step(from, to), if self.rule == Rule::Nearest { 0.0 } else { 0.5 });
+                    (single.step(from, to), if self.rule == ResizeRule::Nearest { 0.0 } else { 0.5 });
                 for i in 0..to {
                     let at = match self.rule {
-                        Rule::Nearest if from == to => i,
-                        Rule::Nearest if to == 2 * from => i / 2,
+                        ResizeRule::Nearest if from == to => i,
+                        ResizeRule::Nearest if to == 2 * from => i / 2,
                         _ => single.round((i as f64 + half) * step).floor() as usize,
                     };
                     taps.push([(at.min(last), 1.0)]);
                 }
             }
-            Rule::Linear => {
+            ResizeRule::Linear => {
                 let step = self.step(from, to);
                 for i in 0..to {
                     if from == to {
@@ -87,7 +87,7 @@ impl ResizeOptions {
                     }
                 }
             }
-            Rule::Cubic => {
+            ResizeRule::Cubic => {
                 let step = self.step(from, to);
                 for i in 0..to {
                     let at = self.source(step, i, true);
@@ -98,15 +98,17 @@ impl ResizeOptions {
                     taps.push((0..4).map(|k| (place(k), self.round(weights[k]))));
                 }
             }
-            Rule::WideLinear | Rule::WideCubic | Rule::WideLanczos => self.wide(&mut taps, from, to),
+            ResizeRule::WideLinear | ResizeRule::WideCubic | ResizeRule::WideLanczos => {
+                self.wide(&mut taps, from, to)
+            }
         }
         taps
     }
 
     fn wide(&self, taps: &mut ResampleWeights, from: usize, to: usize) {
         let (reach, filter): (f64, fn(f64) -> f64) = match self.rule {
-            Rule::WideLinear => (1.0, |x| (1.0 - x.abs()).max(0.0)),
-            Rule::WideCubic => (2.0, |x| cubic(x.abs(), -0.5)),
+            ResizeRule::WideLinear => (1.0, |x| (1.0 - x.abs()).max(0.0)),
+            ResizeRule::WideCubic => (2.0, |x| cubic(x.abs(), -0.5)),
             _ => (3.0, lanczos),
         };
         let step = self.step(from, to);
@@ -169,7 +171,7 @@ fn in_format(shape: &[usize], dtype: DType, device: Device, format: MemoryFormat
 }
 
 /// Resizes dimension by dimension; with `back`, back to the size that it came from, for the gradient.
-fn resized(x: &Body, sizes: &[usize], ways: &[ResizeOptions], back: bool) -> Result<Body> {
+fn resize(x: &Body, sizes: &[usize], ways: &[ResizeOptions], back: bool) -> Result<Body> {
     let ndim = x.layout.ndim();
     let dims = sizes.len();
     let format = MemoryFormat::suggested(&x.layout);
@@ -229,7 +231,7 @@ fn flat(body: &Body) -> Result<Body> {
 }
 
 /// Checks what all kernels check. Returns the shape of the result.
-fn resized_shape(input: &Tensor, size: &[i64], dims: usize) -> Result<Dims> {
+fn infer_shape(input: &Tensor, size: &[i64], dims: usize) -> Result<Dims> {
     let shape = input.shape();
     let own = &shape[2..];
     if size.len() != dims || own.len() != dims {
@@ -263,9 +265,9 @@ fn resized_shape(input: &Tensor, size: &[i64], dims: usize) -> Result<Dims> {
     Ok(out)
 }
 
-fn check_dtype(input: &Tensor, op: &'static str, rule: Rule) -> Result<()> {
+fn check_dtype(input: &Tensor, op: &'static str, rule: ResizeRule) -> Result<()> {
     let dtype = input.dtype();
-    let bytes = dtype == DType::U8 && input.device().is_cpu() && rule != Rule::WideLanczos;
+    let bytes = dtype == DType::U8 && input.device().is_cpu() && rule != ResizeRule::WideLanczos;
     if dtype.is_float() || bytes { Ok(()) } else { Err(Fault::NoKernel { op, dtype }.into()) }
 }
 
@@ -281,10 +283,10 @@ macro_rules! resizes {
                 $($align: bool,)?
                 $($scale: Option<f64>),+
             ) -> Result<Body> {
-                check_dtype(input, $kernel, Rule::$rule)?;
-                let shape = resized_shape(input, &output_size, $dims)?;
-                let ways = ways(Rule::$rule, false $(|| $align)?, &[$($scale),+], input.dtype());
-                resized(&input.body(), &shape[2..], &ways, false)
+                check_dtype(input, $kernel, ResizeRule::$rule)?;
+                let shape = infer_shape(input, &output_size, $dims)?;
+                let ways = ways(ResizeRule::$rule, false $(|| $align)?, &[$($scale),+], input.dtype());
+                resize(&input.body(), &shape[2..], &ways, false)
             }
             fn d_input(
                 g: V,
@@ -309,8 +311,8 @@ macro_rules! resizes {
                 $($scale: Option<f64>),+
             ) -> Result<Body> {
                 let sizes: Dims = input_size[2..].iter().map(|n| *n as usize).collect();
-                let ways = ways(Rule::$rule, false $(|| $align)?, &[$($scale),+], grad_output.dtype());
-                resized(&grad_output.body(), &sizes, &ways, true)
+                let ways = ways(ResizeRule::$rule, false $(|| $align)?, &[$($scale),+], grad_output.dtype());
+                resize(&grad_output.body(), &sizes, &ways, true)
             }
             fn d_grad_output(g: V, at: Meta, $($align: bool,)? $($scale: Option<f64>),+) -> V {
                 let size = at.shape[2..].iter().map(|n| *n as i64).collect();
@@ -320,7 +322,7 @@ macro_rules! resizes {
     )* };
 }
 
-fn ways(rule: Rule, align_corners: bool, scales: &[Option<f64>], dtype: DType) -> Vec<ResizeOptions> {
+fn ways(rule: ResizeRule, align_corners: bool, scales: &[Option<f64>], dtype: DType) -> Vec<ResizeOptions> {
     let double = dtype == DType::F64;
     scales.iter().map(|&scale| ResizeOptions { rule, align_corners, scale, double }).collect()
 }

@@ -1,6 +1,6 @@
 //! Recurrent layers and cells: layer by layer, direction by direction.
 
-use crate::base::recurrent::Cell;
+use crate::base::kernel_args::recurrent::Cell;
 use crate::base::try_alloc;
 use crate::operator::primitives::views;
 use crate::ops::indexing::index::to_i64;
@@ -9,7 +9,7 @@ use crate::ops::prelude::*;
 use crate::ops::shape::{join, slices, view};
 
 /// The weights of one layer in one direction.
-struct Weights {
+struct RnnWeights {
     input: Tensor,
     state: Tensor,
     biases: Option<[Tensor; 2]>,
@@ -17,7 +17,7 @@ struct Weights {
 }
 
 /// Groups the parameters by layer, and within a layer by direction.
-fn weights_of(params: &[Tensor], layers: usize, biases: bool, projected: bool) -> Result<Vec<Weights>> {
+fn weights_of(params: &[Tensor], layers: usize, biases: bool, projected: bool) -> Result<Vec<RnnWeights>> {
     let each = 2 + 2 * usize::from(biases) + usize::from(projected);
     if params.len() != layers * each {
         return Err(Error::runtime(format!(
@@ -26,7 +26,7 @@ fn weights_of(params: &[Tensor], layers: usize, biases: bool, projected: bool) -
             layers * each
         )));
     }
-    let made = params.chunks_exact(each).map(|p| Weights {
+    let made = params.chunks_exact(each).map(|p| RnnWeights {
         input: p[0].clone(),
         state: p[1].clone(),
         biases: biases.then(|| [p[2].clone(), p[3].clone()]),
@@ -42,7 +42,7 @@ fn layer(
     sizes: &[i64],
     hidden: &Tensor,
     cells: Option<&Tensor>,
-    weights: &Weights,
+    weights: &RnnWeights,
     backwards: bool,
 ) -> Result<[Tensor; 3]> {
     let bias = weights.biases.as_ref();
@@ -90,7 +90,7 @@ fn layer(
     )
 }
 
-struct Options {
+struct RnnOptions {
     cell: Cell,
     biases: bool,
     layers: i64,
@@ -106,7 +106,7 @@ fn run(
     hidden: &Tensor,
     cells: Option<&Tensor>,
     params: &[Tensor],
-    options: &Options,
+    options: &RnnOptions,
 ) -> Result<[Tensor; 3]> {
     let directions = 1 + usize::from(options.both);
     let count = usize::try_from(options.layers).unwrap_or(0) * directions;
@@ -147,7 +147,7 @@ fn run_whole(
     hidden: &Tensor,
     cells: Option<&Tensor>,
     params: &[Tensor],
-    options: &Options,
+    options: &RnnOptions,
     batch_first: bool,
 ) -> Result<[Tensor; 3]> {
     if input.ndim() != 3 {
@@ -236,7 +236,7 @@ macro_rules! one_state {
             bidirectional: bool,
             batch_first: bool,
         ) -> Result<[Tensor; 2]> {
-            let options = Options { cell: $cell, biases: has_biases, layers: num_layers, dropout, train, both: bidirectional };
+            let options = RnnOptions { cell: $cell, biases: has_biases, layers: num_layers, dropout, train, both: bidirectional };
             let [out, h, _] = run_whole(input, hx, None, params, &options, batch_first)?;
             Ok([out, h])
         }
@@ -255,7 +255,7 @@ macro_rules! one_state {
             train: bool,
             bidirectional: bool,
         ) -> Result<[Tensor; 2]> {
-            let options = Options { cell: $cell, biases: has_biases, layers: num_layers, dropout, train, both: bidirectional };
+            let options = RnnOptions { cell: $cell, biases: has_biases, layers: num_layers, dropout, train, both: bidirectional };
             let [out, h, _] = run(data, &sizes_of(data, batch_sizes)?, hx, None, params, &options)?;
             Ok([out, h])
         }
@@ -330,7 +330,7 @@ fn step(
             )));
         }
     }
-    let weights = Weights {
+    let weights = RnnWeights {
         input: w_ih.clone(),
         state: w_hh.clone(),
         biases: match biases {
@@ -393,7 +393,7 @@ pub fn lstm(
     batch_first: bool,
 ) -> Result<[Tensor; 3]> {
     let [h, c] = pair(hx, "lstm")?;
-    let options = Options {
+    let options = RnnOptions {
         cell: Cell::Lstm,
         biases: has_biases,
         layers: num_layers,
@@ -419,7 +419,7 @@ pub fn lstm_packed(
     bidirectional: bool,
 ) -> Result<[Tensor; 3]> {
     let [h, c] = pair(hx, "lstm")?;
-    let options = Options {
+    let options = RnnOptions {
         cell: Cell::Lstm,
         biases: has_biases,
         layers: num_layers,

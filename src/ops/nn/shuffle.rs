@@ -10,7 +10,7 @@ use crate::ops::shape::view;
 
 /// Views the elements as `parts`, permutes them by `order` and reshapes them to `shape`. The result has new memory, in the memory
 /// format of the input.
-fn reordered(input: &Tensor, parts: &[usize], order: &[usize], shape: &[usize]) -> Result<Body> {
+fn reorder(input: &Tensor, parts: &[usize], order: &[usize], shape: &[usize]) -> Result<Body> {
     let made = no_grad(|| {
         let apart = views::reshape(input, parts)?;
         let permuted = view::permute(&apart, order.iter().map(|&d| d as i64).collect())?;
@@ -46,7 +46,7 @@ impl PixelShuffle {
     fn forward(input: &Tensor, upscale_factor: i64) -> Result<Body> {
         let (n, (lead, [c, h, w])) = (upscale_factor as usize, image(input));
         let parts = with(&lead, &[c / (n * n), n, n, h, w]);
-        reordered(input, &parts, &order(&lead, &[0, 3, 1, 4, 2]), &with(&lead, &[c / (n * n), h * n, w * n]))
+        reorder(input, &parts, &order(&lead, &[0, 3, 1, 4, 2]), &with(&lead, &[c / (n * n), h * n, w * n]))
     }
     fn d_input(g: V, upscale_factor: i64) -> V {
         g.then(|g| PixelUnshuffle::call(&g, upscale_factor))
@@ -58,7 +58,7 @@ impl PixelUnshuffle {
     fn forward(input: &Tensor, downscale_factor: i64) -> Result<Body> {
         let (n, (lead, [c, h, w])) = (downscale_factor as usize, image(input));
         let parts = with(&lead, &[c, h / n, n, w / n, n]);
-        reordered(input, &parts, &order(&lead, &[0, 2, 4, 1, 3]), &with(&lead, &[c * n * n, h / n, w / n]))
+        reorder(input, &parts, &order(&lead, &[0, 2, 4, 1, 3]), &with(&lead, &[c * n * n, h / n, w / n]))
     }
     fn d_input(g: V, downscale_factor: i64) -> V {
         g.then(|g| PixelShuffle::call(&g, downscale_factor))
@@ -73,7 +73,7 @@ impl ChannelShuffle {
         }
         let (shape, n) = (input.shape(), groups as usize);
         let rest = crate::base::numel(&shape[2..]);
-        reordered(input, &[shape[0], n, shape[1] / n, rest], &[0, 2, 1, 3], &shape)
+        reorder(input, &[shape[0], n, shape[1] / n, rest], &[0, 2, 1, 3], &shape)
     }
     fn d_input(g: V, at: Meta, groups: i64) -> V {
         g.then(|g| ChannelShuffle::call(&g, at.shape[1] as i64 / groups.max(1)))

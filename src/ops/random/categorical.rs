@@ -79,7 +79,7 @@ pub fn multinomial(
     check(weights, count, replacement)?;
     mode::with_grad(false, || {
         if replacement && count > 1 {
-            repeated(weights, count, generator)
+            draw_with_replacement(weights, count, generator)
         } else {
             distinct(weights, count, generator)
         }
@@ -101,7 +101,7 @@ fn distinct(weights: &Tensor, count: i64, generator: &Option<Generator>) -> Resu
 }
 
 /// With replacement: searches uniform numbers in the cumulative sums.
-fn repeated(weights: &Tensor, count: i64, generator: &Option<Generator>) -> Result<Tensor> {
+fn draw_with_replacement(weights: &Tensor, count: i64, generator: &Option<Generator>) -> Result<Tensor> {
     let shape = weights.shape();
     let (rows, categories) = if shape.len() == 2 { (shape[0], shape[1]) } else { (1, shape[0]) };
     let wide = views::reshape(&copies::to_dtype(weights, work_type(weights))?, &[rows, 1, categories])?;

@@ -315,7 +315,7 @@ fn each_line(body: &Body, fill: impl Fn(&Body) -> Result<()>) -> Result<()> {
 }
 
 /// A new tensor filled by `fill`, with this dtype or the default one.
-fn new_filled(
+fn new_filled_by(
     size: &[usize],
     (dtype, device): (Option<DType>, Option<Device>),
     requires_grad: bool,
@@ -366,7 +366,7 @@ pub fn rand(
     #[default(false)] requires_grad: bool,
 ) -> Result<Tensor> {
     let _ = (layout, pin_memory);
-    new_filled(&dims_of(&size.0)?, (dtype, device), requires_grad, |body| {
+    new_filled_by(&dims_of(&size.0)?, (dtype, device), requires_grad, |body| {
         fill_uniform(body, 0.0, 1.0, generator)
     })
 }
@@ -400,7 +400,7 @@ pub fn randn(
     #[default(false)] requires_grad: bool,
 ) -> Result<Tensor> {
     let _ = (layout, pin_memory);
-    new_filled(&dims_of(&size.0)?, (dtype, device), requires_grad, |body| {
+    new_filled_by(&dims_of(&size.0)?, (dtype, device), requires_grad, |body| {
         fill_normal(body, 0.0, 1.0, generator)
     })
 }
@@ -445,7 +445,7 @@ pub fn randint(
     let _ = (layout, pin_memory);
     let (low, high, size) = bounds("randint", low, high, size)?;
     let dtype = Some(dtype.unwrap_or(DType::I64));
-    new_filled(&dims_of(&size)?, (dtype, device), requires_grad, |body| {
+    new_filled_by(&dims_of(&size)?, (dtype, device), requires_grad, |body| {
         fill_integers(body, low, high, &generator)
     })
 }
@@ -582,7 +582,7 @@ pub fn randperm(
         fork!([body], cpu: done(cpu::randperm(&mut s.cpu, body.host()?)),
             gpu: crate::gpu::randperm(body.gpu()?, s.place(body.numel())))
     };
-    let out = new_filled(&shape, (Some(own), device), false, |body| each_line(body, line))?;
+    let out = new_filled_by(&shape, (Some(own), device), false, |body| each_line(body, line))?;
     wanting(to_dtype(&out, dtype)?, requires_grad)
 }
 

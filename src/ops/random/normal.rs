@@ -8,7 +8,7 @@ use crate::operator::row::generator::Generator;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::prelude::*;
 use crate::ops::random::fill::fill_normal;
-use crate::ops::random::{categorical, draw, empty_body_of, new_filled};
+use crate::ops::random::{categorical, draw, empty_body_of, new_filled_by};
 use crate::tensor::mode;
 
 /// Primitives that draw normal numbers with means per element, standard deviations per element, or both.
@@ -91,7 +91,7 @@ pub fn normal(
         (Operand::Scalar(mean), Operand::Scalar(std)) => {
             let size = size.ok_or_else(|| Error::type_error("normal() missing required argument: 'size'"))?;
             let fill = |body: &Body| fill_normal(body, mean.as_f64(), std.as_f64(), generator);
-            new_filled(&dims_of(&size)?, (dtype, device), requires_grad, fill)
+            new_filled_by(&dims_of(&size)?, (dtype, device), requires_grad, fill)
         }
         (Operand::Tensor(mean), Operand::Scalar(std)) => about(mean, std.as_f64(), generator),
         (mean, Operand::Tensor(std)) => within(mean, std, generator),

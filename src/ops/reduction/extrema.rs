@@ -9,7 +9,7 @@ use crate::ops::elementwise::arithmetic::{maximum, minimum};
 use crate::ops::indexing::index::Gather;
 use crate::ops::indexing::scatter::scatter_into;
 use crate::ops::prelude::*;
-use crate::ops::reduction::reduce::folded;
+use crate::ops::reduction::reduce::reduce_dims;
 use crate::ops::shape::squeeze::{squeeze_one, unsqueeze};
 
 /// Rejects a maximum or minimum over no elements.
@@ -37,7 +37,7 @@ pub fn check_not_empty(op: &str, x: &Body, dim: Option<&[i64]>) -> Result<()> {
 }
 
 /// The gradient of a maximum or minimum `y`, divided evenly among the elements equal to it.
-pub fn shared(g: V, x: V, y: V, at: &Meta, dim: &Option<Ints>, keepdim: bool) -> V {
+pub fn divide_gradient(g: V, x: V, y: V, at: &Meta, dim: &Option<Ints>, keepdim: bool) -> V {
     let y = y.unreduce(at, dim, keepdim);
     let winners = either(eq(&x, &y), both(is_nan(&x), is_nan(&y)));
     let count = winners.clone().sum(dim.as_deref().unwrap_or_default(), true).cast(at.dtype);
@@ -46,12 +46,12 @@ pub fn shared(g: V, x: V, y: V, at: &Meta, dim: &Option<Ints>, keepdim: bool) ->
 
 /// The gradient of the maximum or minimum of all elements; it is contiguous.
 pub fn shared_by_all(g: V, x: V, y: V, at: &Meta) -> V {
-    in_order(shared(g, x, y, at, &None, false))
+    in_order(divide_gradient(g, x, y, at, &None, false))
 }
 
 /// Like `shared`, but multiplies instead of selecting: a gradient that is not finite gives NaN for all other elements, as in
 /// PyTorch.
-fn scaled(g: V, x: V, y: V, at: &Meta, dim: &Option<Ints>, keepdim: bool) -> V {
+fn scale_gradient(g: V, x: V, y: V, at: &Meta, dim: &Option<Ints>, keepdim: bool) -> V {
     let winners = eq(y.unreduce(at, dim, keepdim), &x).cast(at.dtype);
     let count = winners.clone().sum(dim.as_deref().unwrap_or_default(), true);
     g.unreduce(at, dim, keepdim) * winners / count
@@ -73,11 +73,11 @@ fn place(op: &str, fold: Reduction, input: &Tensor, dim: Option<i64>, keepdim: b
     let dim = dim.as_ref().map(<[i64; 1]>::as_slice);
     check_not_empty(op, &body, dim)?;
     check_ordered(op, body.dtype)?;
-    folded(fold, &body, dim, keepdim, DType::I64)
+    reduce_dims(fold, &body, dim, keepdim, DType::I64)
 }
 
 /// The gradient of values picked along `dim`: puts `g` at the positions of the values.
-pub fn returned(g: Tensor, indices: Tensor, at: &Meta, dim: i64, kept: bool) -> Result<Tensor> {
+pub fn scatter_gradient(g: Tensor, indices: Tensor, at: &Meta, dim: i64, kept: bool) -> Result<Tensor> {
     let (mut g, mut indices) = (g, indices);
     if !kept && !at.shape.is_empty() {
         (g, indices) = (unsqueeze(&g, dim)?, unsqueeze(&indices, dim)?);
@@ -87,7 +87,7 @@ pub fn returned(g: Tensor, indices: Tensor, at: &Meta, dim: i64, kept: bool) -> 
 }
 
 /// The elements of `t` at the picked indices.
-pub fn picked(t: &Tensor, indices: &Tensor, dim: i64, kept: bool) -> Result<Tensor> {
+pub fn pick(t: &Tensor, indices: &Tensor, dim: i64, kept: bool) -> Result<Tensor> {
     let indices = detached::shallow(indices);
     if kept || t.ndim() == 0 {
         return Gather::call(t, dim, &indices);
@@ -124,13 +124,13 @@ fn over(fold: Reduction, input: &Tensor, dim: &Ints, keepdim: bool) -> Result<Bo
         if fold == Reduction::Max { ("amax", "max_values_cpu") } else { ("amin", "min_values_cpu") };
     dtype_checks::order(kernel, body.dtype)?;
     check_not_empty(name, &body, Some(dim))?;
-    folded(fold, &body, Some(dim), keepdim, body.dtype)
+    reduce_dims(fold, &body, Some(dim), keepdim, body.dtype)
 }
 
 fn of_all(fold: Reduction, input: &Tensor) -> Result<Body> {
     let body = input.body();
     check_not_empty(if fold == Reduction::Max { "max" } else { "min" }, &body, None)?;
-    folded(fold, &body, None, false, body.dtype)
+    reduce_dims(fold, &body, None, false, body.dtype)
 }
 
 /// The batching rule of `argmax` and `argmin`.
@@ -161,10 +161,10 @@ impl Max {
         along(input, dim, keepdim, true)
     }
     fn d_input(g: Tensor, indices: Tensor, at: Meta, dim: i64, keepdim: bool) -> Result<Tensor> {
-        returned(g, indices, &at, dim, keepdim)
+        scatter_gradient(g, indices, &at, dim, keepdim)
     }
     fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64, keepdim: bool) -> Result<Tensor> {
-        picked(t_input, indices, dim, keepdim)
+        pick(t_input, indices, dim, keepdim)
     }
 }
 
@@ -179,10 +179,10 @@ impl Min {
         along(input, dim, keepdim, false)
     }
     fn d_input(g: Tensor, indices: Tensor, at: Meta, dim: i64, keepdim: bool) -> Result<Tensor> {
-        returned(g, indices, &at, dim, keepdim)
+        scatter_gradient(g, indices, &at, dim, keepdim)
     }
     fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64, keepdim: bool) -> Result<Tensor> {
-        picked(t_input, indices, dim, keepdim)
+        pick(t_input, indices, dim, keepdim)
     }
 }
 
@@ -222,7 +222,7 @@ impl Amax {
         over(Reduction::Max, input, &dim, keepdim)
     }
     fn d_input(g: V, input: V, result: V, at: Meta, dim: Ints, keepdim: bool) -> V {
-        scaled(g, input, result, &at, &Some(dim), keepdim)
+        scale_gradient(g, input, result, &at, &Some(dim), keepdim)
     }
 }
 
@@ -232,7 +232,7 @@ impl Amin {
         over(Reduction::Min, input, &dim, keepdim)
     }
     fn d_input(g: V, input: V, result: V, at: Meta, dim: Ints, keepdim: bool) -> V {
-        scaled(g, input, result, &at, &Some(dim), keepdim)
+        scale_gradient(g, input, result, &at, &Some(dim), keepdim)
     }
 }
 
@@ -261,8 +261,8 @@ impl Aminmax {
     fn forward(input: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<[Body; 2]> {
         let (body, dims) = (input.body(), dim.map(|d| [d]));
         let dims = dims.as_ref().map(<[i64; 1]>::as_slice);
-        let low = folded(Reduction::Min, &body, dims, keepdim, body.dtype)?;
-        Ok([low, folded(Reduction::Max, &body, dims, keepdim, body.dtype)?])
+        let low = reduce_dims(Reduction::Min, &body, dims, keepdim, body.dtype)?;
+        Ok([low, reduce_dims(Reduction::Max, &body, dims, keepdim, body.dtype)?])
     }
     fn d_input(
         g: [Option<V>; 2],
@@ -275,8 +275,8 @@ impl Aminmax {
     ) -> Option<V> {
         let dim = dim.map(|d| smallvec::smallvec![d]);
         let [low, high] = g;
-        let low = low.map(|g| shared(g, input.clone(), min, &at, &dim, keepdim));
-        let high = high.map(|g| shared(g, input, max, &at, &dim, keepdim));
+        let low = low.map(|g| divide_gradient(g, input.clone(), min, &at, &dim, keepdim));
+        let high = high.map(|g| divide_gradient(g, input, max, &at, &dim, keepdim));
         match (low, high) {
             (Some(low), Some(high)) => Some(low + high),
             (low, high) => low.or(high),

@@ -6,7 +6,7 @@ use crate::operator::primitives::views;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::indexing::index::{Gather, numbers};
 use crate::ops::prelude::*;
-use crate::ops::reduction::extrema::{argmax, picked, returned};
+use crate::ops::reduction::extrema::{argmax, pick, scatter_gradient};
 use crate::ops::reduction::reduce::no_grad;
 use crate::ops::reduction::scan::cummax;
 use crate::ops::shape::join::cat;
@@ -242,10 +242,10 @@ impl Mode {
         Ok([values, to_dtype(&Tensor::new(places), DType::I64)?.body().clone()])
     }
     fn d_input(g: Tensor, indices: Tensor, at: Meta, dim: i64, keepdim: bool) -> Result<Tensor> {
-        returned(g, indices, &at, dim, keepdim)
+        scatter_gradient(g, indices, &at, dim, keepdim)
     }
     fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64, keepdim: bool) -> Result<Tensor> {
-        picked(t_input, indices, dim, keepdim)
+        pick(t_input, indices, dim, keepdim)
     }
 }
 

@@ -12,7 +12,13 @@ use crate::ops::prelude::*;
 use crate::tensor::mode;
 
 /// Reduces over `dim`, or over all dimensions. Removes the reduced dimensions unless `keepdim` is set.
-pub fn folded(fold: Reduction, x: &Body, dim: Option<&[i64]>, keepdim: bool, dtype: DType) -> Result<Body> {
+pub fn reduce_dims(
+    fold: Reduction,
+    x: &Body,
+    dim: Option<&[i64]>,
+    keepdim: bool,
+    dtype: DType,
+) -> Result<Body> {
     let dims = dims_or_all(dim, x.layout.ndim())?;
     let out = reduce(fold, x, &dims, dtype)?;
     Ok(if keepdim { out } else { drop_dims(out, &dims) })
@@ -31,7 +37,7 @@ fn mean_over(x: &Body, dims: &[usize]) -> Result<Body> {
     Ok(out)
 }
 
-fn averaged(x: &Body, dim: Option<&[i64]>, keepdim: bool) -> Result<Body> {
+fn average(x: &Body, dim: Option<&[i64]>, keepdim: bool) -> Result<Body> {
     let dims = dims_or_all(dim, x.layout.ndim())?;
     let out = if x.dtype.is_complex() {
         crate::ops::complex::mean(x, &dims, mean_over)?
@@ -44,7 +50,7 @@ fn averaged(x: &Body, dim: Option<&[i64]>, keepdim: bool) -> Result<Body> {
 #[primitive(tangent = linear, shows(self_sym_sizes = sizes(input), self_sym_numel = numel(input)))]
 impl Mean {
     fn forward(input: &Tensor) -> Result<Body> {
-        averaged(&input.body(), None, false)
+        average(&input.body(), None, false)
     }
     fn d_input(g: V, at: Meta) -> V {
         g.unreduce(&at, &None, false) / crate::base::numel(&at.shape) as f64
@@ -63,7 +69,7 @@ impl Mean {
 )]
 impl Mean1 {
     fn forward(input: &Tensor, dim: Ints, keepdim: bool) -> Result<Body> {
-        averaged(&input.body(), Some(&dim), keepdim)
+        average(&input.body(), Some(&dim), keepdim)
     }
     fn d_input(g: V, at: Meta, dim: Ints, keepdim: bool) -> Result<V> {
         let n = count(&at.shape, Some(&dim))?;
@@ -75,7 +81,7 @@ impl Mean1 {
 impl Prod {
     fn forward(input: &Tensor) -> Result<Body> {
         let body = input.body();
-        folded(Reduction::Prod, &body, None, false, sum_dtype(body.dtype))
+        reduce_dims(Reduction::Prod, &body, None, false, sum_dtype(body.dtype))
     }
     fn d_input(g: V, input: V, result: V, at: Meta) -> V {
         if at.shape.is_empty() { g } else { all_but_one(g, input, result) }
@@ -89,7 +95,7 @@ impl Prod {
 impl Prod1 {
     fn forward(input: &Tensor, dim: i64, keepdim: bool) -> Result<Body> {
         let body = input.body();
-        folded(Reduction::Prod, &body, Some(&[dim]), keepdim, sum_dtype(body.dtype))
+        reduce_dims(Reduction::Prod, &body, Some(&[dim]), keepdim, sum_dtype(body.dtype))
     }
     fn d_input(g: V, input: V, result: V, at: Meta, dim: i64, keepdim: bool) -> Result<V> {
         if at.shape.is_empty() {
@@ -106,7 +112,7 @@ impl Prod1 {
 impl Nansum {
     fn forward(input: &Tensor, dim: Option<Ints>, keepdim: bool) -> Result<Body> {
         let numbers = no_grad(|| zero_for_nan(input.into()).tensor())?;
-        folded(Reduction::Sum, &numbers, dim.as_deref(), keepdim, numbers.dtype)
+        reduce_dims(Reduction::Sum, &numbers, dim.as_deref(), keepdim, numbers.dtype)
     }
     fn d_input(g: V, input: V, at: Meta, dim: Option<Ints>, keepdim: bool) -> V {
         select(g.unreduce(&at, &dim, keepdim), 0.0, is_nan(input))
@@ -117,7 +123,7 @@ impl Nansum {
 impl All {
     fn forward(#[constant] input: &Tensor, dim: Option<Ints>, keepdim: bool) -> Result<Body> {
         let body = input.body();
-        folded(Reduction::All, &body, dim.as_deref(), keepdim, truth_dtype(body.dtype))
+        reduce_dims(Reduction::All, &body, dim.as_deref(), keepdim, truth_dtype(body.dtype))
     }
 }
 
@@ -125,7 +131,7 @@ impl All {
 impl Any {
     fn forward(#[constant] input: &Tensor, dim: Option<Ints>, keepdim: bool) -> Result<Body> {
         let body = input.body();
-        folded(Reduction::Any, &body, dim.as_deref(), keepdim, truth_dtype(body.dtype))
+        reduce_dims(Reduction::Any, &body, dim.as_deref(), keepdim, truth_dtype(body.dtype))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::ops::creation::create::read_as;
 use crate::ops::elementwise::{arithmetic, unary};
 use crate::ops::indexing::index::numbers;
 use crate::ops::prelude::*;
-use crate::ops::reduction::extrema::{picked, returned};
+use crate::ops::reduction::extrema::{pick, scatter_gradient};
 use crate::ops::reduction::reduce;
 use crate::ops::shape::slices::narrow;
 use crate::ops::shape::{rearrange, squeeze, view};
@@ -38,7 +38,7 @@ impl Cumsum {
         scan!(crate::cpu::scan::cumsum, Sum, input, dim)
     }
     fn d_input(g: V, dim: i64) -> V {
-        reversed_sum(g, dim)
+        sum_from_end(g, dim)
     }
 }
 
@@ -78,8 +78,8 @@ impl Logcumsumexp {
         // nothing.
         let result = select(&result, 0.0, eq(&result, f64::NEG_INFINITY));
         let part = |logs: V| {
-            let sums = reversed(logs - &result, dim).then(|t| Logcumsumexp::call(&t, dim));
-            exp(&input + reversed(sums, dim))
+            let sums = flip_dim(logs - &result, dim).then(|t| Logcumsumexp::call(&t, dim));
+            exp(&input + flip_dim(sums, dim))
         };
         match at.dtype.is_complex() {
             _ if at.shape.is_empty() => g,
@@ -103,12 +103,12 @@ pub fn reverse(x: &Tensor, dim: i64) -> Result<Tensor> {
     rearrange::flip(x, Sizes(smallvec::smallvec![dim]))
 }
 
-fn reversed(x: V, dim: i64) -> V {
+fn flip_dim(x: V, dim: i64) -> V {
     x.then(|t| reverse(&t, dim))
 }
 
 /// Each element becomes the sum of the elements from it to the end.
-fn reversed_sum(x: V, dim: i64) -> V {
+fn sum_from_end(x: V, dim: i64) -> V {
     x.then(|t| {
         if t.numel() <= 1 || t.shape()[wrap_dim(dim, t.ndim())?] == 1 {
             return Ok(t);
@@ -118,7 +118,7 @@ fn reversed_sum(x: V, dim: i64) -> V {
 }
 
 /// `x` shifted by one along `dim`, with 1 at the start.
-fn shifted(x: &Tensor, dim: i64) -> Result<Tensor> {
+fn shift(x: &Tensor, dim: i64) -> Result<Tensor> {
     let shape = x.shape();
     let at = wrap_dim(dim, shape.len())?;
     let n = shape[at] as i64;
@@ -134,8 +134,8 @@ fn shifted(x: &Tensor, dim: i64) -> Result<Tensor> {
 
 /// The product of all other elements along `dim`, without a division.
 pub fn exclusive_product(x: &Tensor, dim: i64) -> Result<Tensor> {
-    let before = Cumprod::call(&shifted(x, dim)?, dim)?;
-    let after = reverse(&Cumprod::call(&shifted(&reverse(x, dim)?, dim)?, dim)?, dim)?;
+    let before = Cumprod::call(&shift(x, dim)?, dim)?;
+    let after = reverse(&Cumprod::call(&shift(&reverse(x, dim)?, dim)?, dim)?, dim)?;
     arithmetic::mul(&before, &after)
 }
 
@@ -146,7 +146,7 @@ fn cumprod_grad(g: V, x: Tensor, y: V, dim: i64) -> Result<Tensor> {
     let zero = unary::logical_not(&x)?;
     let batched = g.is_batched() || x.is_batched();
     if !batched && !reduce::any_true(&zero)? {
-        return (reversed_sum(g * y.conj(), dim) / V::from(x).conj()).tensor();
+        return (sum_from_end(g * y.conj(), dim) / V::from(x).conj()).tensor();
     }
     if mode::grad_enabled() || g.is_special() || x.is_special() || x.dtype().is_complex() {
         return every_cumprod(g, &x, dim);
@@ -156,8 +156,8 @@ fn cumprod_grad(g: V, x: Tensor, y: V, dim: i64) -> Result<Tensor> {
     let (x, zero) = (V::from(x), V::from(zero));
     let first = both(zero, eq(&zeros_so_far, 1.0));
     let spared = select(&x, 1.0, first.clone()).then(|t| Cumprod::call(&t, dim));
-    let at_first = reversed_sum(select(&g * &spared, 0.0, eq(&zeros_so_far, 0.0)), dim);
-    let before = reversed_sum(&g * &y, dim) / &x;
+    let at_first = sum_from_end(select(&g * &spared, 0.0, eq(&zeros_so_far, 0.0)), dim);
+    let before = sum_from_end(&g * &y, dim) / &x;
     select(select(0.0, before, eq(&zeros_so_far, 0.0)), at_first, first).tensor()
 }
 
@@ -207,7 +207,7 @@ fn running(input: &Tensor, dim: i64, largest: bool) -> Result<[Body; 2]> {
 
 /// The gradient goes to the positions of the values. An empty input is returned as it is, as in PyTorch.
 fn running_grad(g: Tensor, input: Tensor, indices: Tensor, at: &Meta, dim: i64) -> Result<Tensor> {
-    if numel(&at.shape) == 0 { Ok(input) } else { returned(g, indices, at, dim, true) }
+    if numel(&at.shape) == 0 { Ok(input) } else { scatter_gradient(g, indices, at, dim, true) }
 }
 
 #[primitive(batch = along(dim), tangent = fn, results(values, indices))]
@@ -219,7 +219,7 @@ impl Cummax {
         running_grad(g, input, indices, &at, dim)
     }
     fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64) -> Result<Tensor> {
-        picked(t_input, indices, dim, true)
+        pick(t_input, indices, dim, true)
     }
 }
 
@@ -232,7 +232,7 @@ impl Cummin {
         running_grad(g, input, indices, &at, dim)
     }
     fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64) -> Result<Tensor> {
-        picked(t_input, indices, dim, true)
+        pick(t_input, indices, dim, true)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::ops::prelude::*;
 use crate::ops::reduction::extrema::amax;
 use crate::ops::reduction::reduce::no_grad;
 
-fn normalized(op: &'static str, input: &Tensor, dim: i64, log: bool) -> Result<Body> {
+fn apply_softmax(op: &'static str, input: &Tensor, dim: i64, log: bool) -> Result<Body> {
     let x = at_least_vector(&input.body());
     let dim = wrap_dim(dim, x.layout.ndim())?;
     if !x.dtype.is_float() && x.numel() > 0 {
@@ -32,7 +32,7 @@ fn normalized(op: &'static str, input: &Tensor, dim: i64, log: bool) -> Result<B
 }
 
 /// The gradient, by one kernel.
-fn normalized_grad(g: &Body, y: &Body, dim: i64, log: bool) -> Result<Body> {
+fn softmax_gradient(g: &Body, y: &Body, dim: i64, log: bool) -> Result<Body> {
     let shape = y.shape();
     let (g, y) = (at_least_vector(g), at_least_vector(y));
     let dim = wrap_dim(dim, y.layout.ndim())?;
@@ -70,13 +70,13 @@ fn of_samples(
 #[primitive(aten = "_softmax")]
 impl Softmax {
     fn forward(input: &Tensor, dim: i64) -> Result<Body> {
-        normalized("softmax_kernel_impl", input, dim, false)
+        apply_softmax("softmax_kernel_impl", input, dim, false)
     }
     fn d_input(g: V, result: V, dim: i64) -> V {
         unless_single(&g, || &result * (&g - (&g * &result).sum(&[dim], true)))
     }
     fn fast_d_input(g: Body, result: Body, dim: i64) -> Result<Body> {
-        normalized_grad(&g, &result, dim, false)
+        softmax_gradient(&g, &result, dim, false)
     }
     fn batch(b: &Batch, input: &Tensor, dim: i64) -> Result<Tensor> {
         of_samples(b, input, dim, Softmax::call)
@@ -86,13 +86,13 @@ impl Softmax {
 #[primitive(aten = "_log_softmax")]
 impl LogSoftmax {
     fn forward(input: &Tensor, dim: i64) -> Result<Body> {
-        normalized("log_softmax_kernel_impl", input, dim, true)
+        apply_softmax("log_softmax_kernel_impl", input, dim, true)
     }
     fn d_input(g: V, result: V, dim: i64) -> V {
         unless_single(&g, || &g - exp(&result) * g.clone().sum(&[dim], true))
     }
     fn fast_d_input(g: Body, result: Body, dim: i64) -> Result<Body> {
-        normalized_grad(&g, &result, dim, true)
+        softmax_gradient(&g, &result, dim, true)
     }
     fn batch(b: &Batch, input: &Tensor, dim: i64) -> Result<Tensor> {
         of_samples(b, input, dim, LogSoftmax::call)
@@ -181,7 +181,7 @@ pub fn logsumexp(input: &Tensor, dim: Ints, #[default(false)] keepdim: bool) -> 
 }
 
 /// The dimension of a softmax. If it is missing, guesses one with a warning, as PyTorch does.
-fn guessed_dim(name: &str, input: &Tensor, dim: Option<i64>) -> Result<i64> {
+fn guess_dim(name: &str, input: &Tensor, dim: Option<i64>) -> Result<i64> {
     let Some(dim) = dim else {
         warn(&format!(
             "Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument."
@@ -206,7 +206,7 @@ pub fn nn_softmax(
     #[default(3)] _stacklevel: i64,
     dtype: Option<DType>,
 ) -> Result<Tensor> {
-    softmax(input, guessed_dim("softmax", input, dim)?, dtype)
+    softmax(input, guess_dim("softmax", input, dim)?, dtype)
 }
 
 /// Apply the logarithm of softmax along a dimension; more accurate than `log(softmax(input))`.
@@ -224,7 +224,7 @@ pub fn nn_log_softmax(
     #[default(3)] _stacklevel: i64,
     dtype: Option<DType>,
 ) -> Result<Tensor> {
-    log_softmax(input, guessed_dim("log_softmax", input, dim)?, dtype)
+    log_softmax(input, guess_dim("log_softmax", input, dim)?, dtype)
 }
 
 /// Apply softmax to `-input` along a dimension, so that the smallest element gets the largest share.
@@ -243,6 +243,6 @@ pub fn softmin(
     #[default(3)] _stacklevel: i64,
     dtype: Option<DType>,
 ) -> Result<Tensor> {
-    let dim = guessed_dim("softmin", input, dim)?;
+    let dim = guess_dim("softmin", input, dim)?;
     softmax(&arithmetic::neg(input)?, dim, dtype)
 }

@@ -5,7 +5,7 @@ use crate::operator::primitives::copies::to_dtype;
 use crate::operator::primitives::sums::with_kept_dims;
 use crate::ops::elementwise::{arithmetic, unary};
 use crate::ops::prelude::*;
-use crate::ops::reduction::reduce::{count, folded, mean, no_grad, ratio};
+use crate::ops::reduction::reduce::{count, mean, no_grad, ratio, reduce_dims};
 
 fn spread_over(x: &Body, dims: &[usize], correction: f64, root: bool) -> Result<Body> {
     let out = Body::new(&kept_shape(x.shape(), dims), x.dtype, x.device())?;
@@ -248,11 +248,11 @@ fn norm_of(input: &Tensor, ord: f64, dim: &Option<Ints>, keepdim: bool) -> Resul
     let body = match ord {
         0.0 => {
             let marks = no_grad(|| arithmetic::ne(input, 0.0))?;
-            folded(Reduction::Sum, &marks, dims, keepdim, wide)?
+            reduce_dims(Reduction::Sum, &marks, dims, keepdim, wide)?
         }
-        1.0 => folded(Reduction::SumAbs, &x, dims, keepdim, wide)?,
+        1.0 => reduce_dims(Reduction::SumAbs, &x, dims, keepdim, wide)?,
         2.0 => {
-            let squares = Tensor::new(folded(Reduction::SumSq, &x, dims, keepdim, wide)?);
+            let squares = Tensor::new(reduce_dims(Reduction::SumSq, &x, dims, keepdim, wide)?);
             no_grad(|| unary::sqrt(&squares))?
         }
         f64::INFINITY | f64::NEG_INFINITY => {
@@ -263,12 +263,12 @@ fn norm_of(input: &Tensor, ord: f64, dim: &Option<Ints>, keepdim: bool) -> Resul
                 if keepdim { zeros } else { drop_dims(zeros, &reduced) }
             } else {
                 crate::ops::reduction::extrema::check_not_empty("linalg.vector_norm", &x, dims)?;
-                folded(fold, &magnitudes()?, dims, keepdim, wide)?
+                reduce_dims(fold, &magnitudes()?, dims, keepdim, wide)?
             }
         }
         _ => {
             let powers = no_grad(|| arithmetic::pow(&unary::abs(input)?, ord))?;
-            let sum = Tensor::new(folded(Reduction::Sum, &powers, dims, keepdim, wide)?);
+            let sum = Tensor::new(reduce_dims(Reduction::Sum, &powers, dims, keepdim, wide)?);
             no_grad(|| arithmetic::pow(&sum, 1.0 / ord))?
         }
     };
@@ -313,7 +313,7 @@ fn check(name: &str, input: &Tensor, dim: &Option<Ints>, correction: Option<Scal
 }
 
 /// `unbiased` as a value of `correction`.
-fn corrected(unbiased: bool) -> Option<Scalar> {
+fn correction_of(unbiased: bool) -> Option<Scalar> {
     Some(Scalar::Int(i64::from(unbiased)))
 }
 
@@ -325,8 +325,8 @@ pub fn var_over(
     #[default(true)] unbiased: bool,
     #[default(false)] keepdim: bool,
 ) -> Result<Tensor> {
-    check("var", input, &dim, corrected(unbiased))?;
-    Var::call(input, dim, corrected(unbiased), keepdim)
+    check("var", input, &dim, correction_of(unbiased))?;
+    Var::call(input, dim, correction_of(unbiased), keepdim)
 }
 
 /// Compute the variance of all elements, or over the given dimensions.
@@ -353,8 +353,8 @@ pub fn var(
 /// Variance of all elements.
 #[overload(var)]
 pub fn var_of_all(input: &Tensor, unbiased: bool) -> Result<Tensor> {
-    check("var", input, &None, corrected(unbiased))?;
-    Var::call(input, None, corrected(unbiased), false)
+    check("var", input, &None, correction_of(unbiased))?;
+    Var::call(input, None, correction_of(unbiased), false)
 }
 
 /// Standard deviation over `dim`.
@@ -365,8 +365,8 @@ pub fn std_over(
     #[default(true)] unbiased: bool,
     #[default(false)] keepdim: bool,
 ) -> Result<Tensor> {
-    check("std", input, &dim, corrected(unbiased))?;
-    Std::call(input, dim, corrected(unbiased), keepdim)
+    check("std", input, &dim, correction_of(unbiased))?;
+    Std::call(input, dim, correction_of(unbiased), keepdim)
 }
 
 /// Compute the standard deviation of all elements, or over the given dimensions.
@@ -393,8 +393,8 @@ pub fn std(
 /// Standard deviation of all elements.
 #[overload(std)]
 pub fn std_of_all(input: &Tensor, unbiased: bool) -> Result<Tensor> {
-    check("std", input, &None, corrected(unbiased))?;
-    Std::call(input, None, corrected(unbiased), false)
+    check("std", input, &None, correction_of(unbiased))?;
+    Std::call(input, None, correction_of(unbiased), false)
 }
 
 /// Variance and mean over `dim`.
@@ -405,8 +405,8 @@ pub fn var_mean_over(
     #[default(true)] unbiased: bool,
     #[default(false)] keepdim: bool,
 ) -> Result<[Tensor; 2]> {
-    check("var_mean", input, &dim, corrected(unbiased))?;
-    VarMean::call(input, dim, corrected(unbiased), keepdim)
+    check("var_mean", input, &dim, correction_of(unbiased))?;
+    VarMean::call(input, dim, correction_of(unbiased), keepdim)
 }
 
 /// Compute the variance and the mean of all elements, or over the given dimensions.
@@ -432,8 +432,8 @@ pub fn var_mean(
 /// Variance and mean of all elements.
 #[overload(var_mean)]
 pub fn var_mean_of_all(input: &Tensor, unbiased: bool) -> Result<[Tensor; 2]> {
-    check("var_mean", input, &None, corrected(unbiased))?;
-    VarMean::call(input, None, corrected(unbiased), false)
+    check("var_mean", input, &None, correction_of(unbiased))?;
+    VarMean::call(input, None, correction_of(unbiased), false)
 }
 
 /// Standard deviation and mean over `dim`.
@@ -444,8 +444,8 @@ pub fn std_mean_over(
     #[default(true)] unbiased: bool,
     #[default(false)] keepdim: bool,
 ) -> Result<[Tensor; 2]> {
-    check("std_mean", input, &dim, corrected(unbiased))?;
-    StdMean::call(input, dim, corrected(unbiased), keepdim)
+    check("std_mean", input, &dim, correction_of(unbiased))?;
+    StdMean::call(input, dim, correction_of(unbiased), keepdim)
 }
 
 /// Compute the standard deviation and the mean of all elements, or over the given dimensions.
@@ -471,8 +471,8 @@ pub fn std_mean(
 /// Standard deviation and mean of all elements.
 #[overload(std_mean)]
 pub fn std_mean_of_all(input: &Tensor, unbiased: bool) -> Result<[Tensor; 2]> {
-    check("std_mean", input, &None, corrected(unbiased))?;
-    StdMean::call(input, None, corrected(unbiased), false)
+    check("std_mean", input, &None, correction_of(unbiased))?;
+    StdMean::call(input, None, correction_of(unbiased), false)
 }
 
 fn order(p: Option<Arg>) -> Result<Scalar> {

@@ -20,13 +20,13 @@ fn each(tensors: &[Tensor], f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Vec
 }
 
 /// True for empty vectors, which can be concatenated with tensors of any shape, for compatibility with PyTorch.
-fn skipped(t: &Tensor) -> bool {
+fn is_skipped(t: &Tensor) -> bool {
     t.shape().as_slice() == [0]
 }
 
 /// Checks that the tensors fit together. Returns the wrapped dimension and the length of each part along it.
 fn parts_along(tensors: &[Tensor], dim: i64) -> Result<(i64, Vec<usize>)> {
-    let Some(first) = tensors.iter().find(|t| !skipped(t)).or(tensors.first()) else {
+    let Some(first) = tensors.iter().find(|t| !is_skipped(t)).or(tensors.first()) else {
         return Err(Error::value("torch.cat(): expected a non-empty list of Tensors"));
     };
     if let Some(i) = tensors.iter().position(|t| t.ndim() == 0) {
@@ -36,13 +36,13 @@ fn parts_along(tensors: &[Tensor], dim: i64) -> Result<(i64, Vec<usize>)> {
     }
     let mut shape = first.shape();
     // If all are empty vectors, `dim` is not used.
-    let dim = if skipped(first) { 0 } else { dim };
+    let dim = if is_skipped(first) { 0 } else { dim };
     let at = wrap_dim(dim, shape.len())?;
     shape[at] = 0;
     let mut lengths = try_alloc::with_capacity(tensors.len())?;
     for (i, t) in tensors.iter().enumerate() {
         let own = t.shape();
-        if skipped(t) && shape.len() != 1 {
+        if is_skipped(t) && shape.len() != 1 {
             lengths.push(0);
             continue;
         }
@@ -69,7 +69,7 @@ fn parts_along(tensors: &[Tensor], dim: i64) -> Result<(i64, Vec<usize>)> {
 #[primitive(tangent = linear)]
 impl Cat {
     fn forward(tensors: &[Tensor], dim: i64, #[hidden] lengths: &[usize]) -> Result<Body> {
-        let mut shape = tensors.iter().find(|t| !skipped(t)).unwrap_or(&tensors[0]).shape();
+        let mut shape = tensors.iter().find(|t| !is_skipped(t)).unwrap_or(&tensors[0]).shape();
         let at = wrap_dim(dim, shape.len())?;
         shape[at] = lengths.iter().sum();
         if let Some(joined) = join_small(&shape, at, tensors)? {
@@ -99,8 +99,8 @@ impl Cat {
     }
     fn batch(b: &Batch, tensors: &[Tensor], dim: i64, _lengths: &[usize]) -> Result<Tensor> {
         // With batch dimensions an empty vector is no longer one-dimensional, so it would not join the others.
-        let rank = tensors.iter().find(|t| !skipped(t)).map_or(1, Tensor::ndim);
-        let real = tensors.iter().filter(|t| rank == 1 || !skipped(t));
+        let rank = tensors.iter().find(|t| !is_skipped(t)).map_or(1, Tensor::ndim);
+        let real = tensors.iter().filter(|t| rank == 1 || !is_skipped(t));
         let full = real.map(|t| b.full(t)).collect::<Result<Vec<_>>>()?;
         cat(&full, b.dim(dim, rank)?).map(|t| b.wrap(t))
     }

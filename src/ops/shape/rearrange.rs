@@ -7,7 +7,7 @@ use crate::operator::primitives::copies::{clone_dense, clone_preserved, to_devic
 use crate::operator::primitives::views::{self, View, dims_of, ints, reshape};
 use crate::operator::primitives::{constant, sums};
 use crate::ops::complex;
-use crate::ops::creation::create::cloned_in;
+use crate::ops::creation::create::clone_in;
 use crate::ops::indexing::index::{from_i64, index_select, numbers, to_i64};
 use crate::ops::prelude::*;
 use crate::ops::shape::squeeze::unsqueeze;
@@ -52,7 +52,7 @@ fn tiles(shape: &[usize], repeats: &[i64]) -> Result<(Dims, Dims, Dims)> {
 }
 
 /// Rolls one dimension by `shift`, as two copies.
-fn rolled(body: &Body, dim: usize, shift: i64) -> Result<Body> {
+fn roll_dim(body: &Body, dim: usize, shift: i64) -> Result<Body> {
     let n = body.shape()[dim] as i64;
     let out = Body::new(body.shape(), body.dtype, body.device())?;
     if n == 0 {
@@ -131,7 +131,7 @@ impl Roll {
         if dims.is_empty() && shifts.len() == 1 {
             let flat = if body.layout.is_contiguous() { body.clone() } else { duplicate(&body)? };
             let line = Layout { offset: flat.layout.offset, ..Layout::contiguous(&[flat.numel()]) };
-            let rolled = rolled(&flat.with_layout(line), 0, shifts[0])?;
+            let rolled = roll_dim(&flat.with_layout(line), 0, shifts[0])?;
             return Ok(rolled.with_layout(Layout::contiguous(body.shape())));
         }
         if shifts.len() != dims.len() {
@@ -146,7 +146,7 @@ impl Roll {
         }
         let mut out = duplicate(&body)?;
         for (&shift, &dim) in shifts.iter().zip(dims) {
-            out = rolled(&out, wrap_dim(dim, body.layout.ndim())?, shift)?;
+            out = roll_dim(&out, wrap_dim(dim, body.layout.ndim())?, shift)?;
         }
         Ok(out)
     }
@@ -171,14 +171,14 @@ impl Roll {
 #[primitive(node = "Rot90Backward0", tangent = linear)]
 impl Rot90 {
     fn forward(input: &Tensor, k: i64, dims: &[i64]) -> Result<Body> {
-        let rotated = mode::with_grad(false, || rotated(input, k, dims))?;
+        let rotated = mode::with_grad(false, || rotate(input, k, dims))?;
         preserved(&rotated.body())
     }
     fn d_input(g: &Tensor, k: i64, dims: &Ints) -> Result<Tensor> {
         Rot90::call(g, k.wrapping_neg(), dims)
     }
     fn batch(_: &Batch, input: &Tensor, k: i64, dims: &[i64]) -> Result<Tensor> {
-        rotated(input, k, dims)
+        rotate(input, k, dims)
     }
 }
 
@@ -222,7 +222,7 @@ impl Repeat {
 }
 
 /// `rot90` as a composition of flips and transposes.
-fn rotated(input: &Tensor, k: i64, dims: &[i64]) -> Result<Tensor> {
+fn rotate(input: &Tensor, k: i64, dims: &[i64]) -> Result<Tensor> {
     let (k, [a, b]) = quarter_turns(k, dims, input.ndim())?;
     match k {
         1 => transpose(&Flip::call(input, &[b])?, a, b),
@@ -233,7 +233,7 @@ fn rotated(input: &Tensor, k: i64, dims: &[i64]) -> Result<Tensor> {
 }
 
 /// The permutation that moves `source` dimensions to `destination`.
-fn moved(ndim: usize, source: &[i64], destination: &[i64]) -> Result<Ints> {
+fn movement(ndim: usize, source: &[i64], destination: &[i64]) -> Result<Ints> {
     if source.len() != destination.len() {
         return Err(Error::runtime(format!(
             "movedim: Invalid source or destination dims: source ({source:?} dims) should contain the same number of dims \
@@ -382,7 +382,7 @@ pub fn clone(input: &Tensor, #[keyword] memory_format: Option<MemoryFormat>) -> 
     match memory_format.unwrap_or(MemoryFormat::Preserve) {
         MemoryFormat::Preserve => clone_preserved(input),
         MemoryFormat::Contiguous => clone_dense(input),
-        format => cloned_in(input, format),
+        format => clone_in(input, format),
     }
 }
 
@@ -407,7 +407,7 @@ pub fn contiguous(input: &Tensor, #[keyword] memory_format: Option<MemoryFormat>
             Err(Error::runtime("preserve memory format is unsupported by the contiguous operator"))
         }
         MemoryFormat::Contiguous => clone_dense(input),
-        format => cloned_in(input, format),
+        format => clone_in(input, format),
     }
 }
 
@@ -543,7 +543,7 @@ pub fn tile(input: &Tensor, dims: Sizes) -> Result<Tensor> {
 ///     torch.Size([3, 4, 2])
 #[operator(function, method, composite, sample = "two_dims(name)")]
 pub fn movedim(input: &Tensor, source: Ints, destination: Ints) -> Result<Tensor> {
-    let order = moved(input.ndim(), &source, &destination)?;
+    let order = movement(input.ndim(), &source, &destination)?;
     if order.is_empty() { views::alias(input) } else { permute(input, order) }
 }
 
@@ -692,7 +692,7 @@ pub fn ravel(input: &Tensor) -> Result<Tensor> {
 }
 
 /// The source indices of a repeated dimension of size `count`. `size` is the size of the result.
-fn repeated_places(repeats: &Tensor, count: usize, size: Option<i64>) -> Result<Tensor> {
+fn repeat_indices(repeats: &Tensor, count: usize, size: Option<i64>) -> Result<Tensor> {
     let Some(size) = size else {
         return Err(Error::runtime(
             "repeat_interleave: vmapping over the `repeats` tensor requires the `output_size` argument to be specified, \
@@ -737,13 +737,13 @@ pub fn repeat_interleave(
     dim: Option<i64>,
     output_size: Option<i64>,
 ) -> Result<Tensor> {
-    let (input, at) = lined(input, dim)?;
+    let (input, at) = flatten_if_no_dim(input, dim)?;
     if repeats.is_batched() {
-        let index = repeated_places(repeats, input.shape()[at], output_size)?;
+        let index = repeat_indices(repeats, input.shape()[at], output_size)?;
         return index_select(&input, at as i64, &index);
     }
     if repeats.numel() == 1 {
-        return repeated(&input, at, counts(repeats)?[0]);
+        return repeat_dim(&input, at, counts(repeats)?[0]);
     }
     check_counts(repeats)?;
     let size = input.shape()[at];
@@ -774,8 +774,8 @@ pub fn repeat_interleave_times(
     output_size: Option<i64>,
 ) -> Result<Tensor> {
     let _ = output_size;
-    let (input, at) = lined(input, dim)?;
-    repeated(&input, at, repeats)
+    let (input, at) = flatten_if_no_dim(input, dim)?;
+    repeat_dim(&input, at, repeats)
 }
 
 /// Each position's number, as often as `repeats` says there.
@@ -787,7 +787,7 @@ pub fn repeat_interleave_counts(repeats: &Tensor, #[keyword] output_size: Option
 }
 
 /// The tensor and the dimension along which it is repeated. Without `dim`, the tensor is flattened.
-fn lined(input: &Tensor, dim: Option<i64>) -> Result<(Tensor, usize)> {
+fn flatten_if_no_dim(input: &Tensor, dim: Option<i64>) -> Result<(Tensor, usize)> {
     let (input, dim) = match dim {
         Some(dim) => (input.clone(), dim),
         None => (view::flatten(input, 0, -1)?, 0),
@@ -797,7 +797,7 @@ fn lined(input: &Tensor, dim: Option<i64>) -> Result<(Tensor, usize)> {
     Ok((input, at))
 }
 
-fn repeated(input: &Tensor, at: usize, times: i64) -> Result<Tensor> {
+fn repeat_dim(input: &Tensor, at: usize, times: i64) -> Result<Tensor> {
     if times < 0 {
         return Err(Error::runtime("Repeats must be non-negative"));
     }

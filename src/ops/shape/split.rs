@@ -33,7 +33,7 @@ fn parts(input: &Tensor, dim: i64, lengths: impl FnOnce(usize) -> Result<Vec<usi
 }
 
 /// The gradient of the tensor: concatenates those of the parts, with zeros for parts without one.
-pub fn joined(
+pub fn join_gradients(
     g: Vec<Option<Tensor>>,
     at: &Meta,
     dim: i64,
@@ -57,7 +57,7 @@ impl Split {
         parts(input, dim, |total| even(total, split_size))
     }
     fn d_input(g: Vec<Option<Tensor>>, at: Meta, split_size: i64, dim: i64) -> Result<Tensor> {
-        joined(g, &at, dim, |total| even(total, split_size))
+        join_gradients(g, &at, dim, |total| even(total, split_size))
     }
 }
 
@@ -67,7 +67,7 @@ impl SplitWithSizes {
         parts(input, dim, |_| checked_sizes(split_sizes))
     }
     fn d_input(g: Vec<Option<Tensor>>, at: Meta, split_sizes: &Ints, dim: i64) -> Result<Tensor> {
-        joined(g, &at, dim, |_| checked_sizes(split_sizes))
+        join_gradients(g, &at, dim, |_| checked_sizes(split_sizes))
     }
 }
 
@@ -77,7 +77,7 @@ impl UnsafeSplit {
         parts(input, dim, |total| even(total, split_size))
     }
     fn d_input(g: Vec<Option<Tensor>>, at: Meta, split_size: i64, dim: i64) -> Result<Tensor> {
-        joined(g, &at, dim, |total| even(total, split_size))
+        join_gradients(g, &at, dim, |total| even(total, split_size))
     }
 }
 
@@ -87,7 +87,7 @@ impl UnsafeSplitWithSizes {
         parts(input, dim, |_| checked_sizes(split_sizes))
     }
     fn d_input(g: Vec<Option<Tensor>>, at: Meta, split_sizes: &Ints, dim: i64) -> Result<Tensor> {
-        joined(g, &at, dim, |_| checked_sizes(split_sizes))
+        join_gradients(g, &at, dim, |_| checked_sizes(split_sizes))
     }
 }
 
@@ -312,7 +312,7 @@ pub fn unsafe_split_with_sizes(
 }
 
 /// Splits `input` before each of `places`.
-fn cut(input: &Tensor, places: &[i64], dim: i64) -> Result<Vec<Tensor>> {
+fn split_before(input: &Tensor, places: &[i64], dim: i64) -> Result<Vec<Tensor>> {
     let mut start = 0;
     let whole = input.shape()[dim as usize] as i64;
     let part = |end| slices::slice(input, dim, Some(std::mem::replace(&mut start, end)), Some(end), 1);
@@ -382,20 +382,20 @@ pub fn tensor_split(
         return split_into_sections(input, number(0)?, at);
     }
     try_alloc::check(t.numel(), 3 * size_of::<i64>())?;
-    cut(input, &(0..t.numel()).map(number).collect::<Result<Ints>>()?, at)
+    split_before(input, &(0..t.numel()).map(number).collect::<Result<Ints>>()?, at)
 }
 
 /// Split a tensor into parts of nearly equal size (views).
 #[overload(tensor_split.sections)]
 pub fn split_into_sections(input: &Tensor, sections: i64, #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
     let at = cuttable(input, dim)?;
-    cut(input, &section_starts(input, sections, at)?, at)
+    split_before(input, &section_starts(input, sections, at)?, at)
 }
 
 /// Split a tensor at the given indices (views).
 #[overload(tensor_split.indices)]
 pub fn split_at_indices(input: &Tensor, indices: Ints, #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
-    cut(input, &indices, cuttable(input, dim)?)
+    split_before(input, &indices, cuttable(input, dim)?)
 }
 
 /// Rejects tensors with fewer than `ndim` dimensions, for `hsplit`, `vsplit` and `dsplit`.

@@ -209,11 +209,11 @@ fn write_expanded(target: &Body, args: &[Arg], lower: bool) -> Result<bool> {
     Ok(true)
 }
 
-fn tril_expanded(target: &Body, args: &[Arg]) -> Result<bool> {
+fn write_tril(target: &Body, args: &[Arg]) -> Result<bool> {
     write_expanded(target, args, true)
 }
 
-fn triu_expanded(target: &Body, args: &[Arg]) -> Result<bool> {
+fn write_triu(target: &Body, args: &[Arg]) -> Result<bool> {
     write_expanded(target, args, false)
 }
 
@@ -233,7 +233,7 @@ fn triu_expanded(target: &Body, args: &[Arg]) -> Result<bool> {
     method,
     inplace,
     out(declared),
-    expanded = tril_expanded,
+    expanded = write_tril,
     sample = "view(lambda draw, shape: (lambda k: lambda x: x.tril(k))(draw(st.integers(-2, 2))), 2)"
 )]
 pub fn tril(input: &Tensor, #[default(0)] diagonal: i64) -> Result<Tensor> {
@@ -256,7 +256,7 @@ pub fn tril(input: &Tensor, #[default(0)] diagonal: i64) -> Result<Tensor> {
     method,
     inplace,
     out(declared),
-    expanded = triu_expanded,
+    expanded = write_triu,
     sample = "view(lambda draw, shape: (lambda k: lambda x: x.triu(k))(draw(st.integers(-2, 2))), 2)"
 )]
 pub fn triu(input: &Tensor, #[default(0)] diagonal: i64) -> Result<Tensor> {

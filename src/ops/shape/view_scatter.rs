@@ -9,7 +9,7 @@ use crate::ops::shape::slices::{diagonal, select, slice};
 use crate::tensor::Part;
 
 /// A copy of `input`, in its layout, with `src` in place of a view of it.
-fn scattered(input: &Tensor, src: &Tensor, view: impl FnOnce(&Layout) -> Result<Layout>) -> Result<Body> {
+fn scatter(input: &Tensor, src: &Tensor, view: impl FnOnce(&Layout) -> Result<Layout>) -> Result<Body> {
     let (own, src) = (input.body(), src.body());
     let apart = !may_overlap(&own.layout);
     let layout = if apart { own.layout.clone() } else { Layout::contiguous(own.shape()) };
@@ -20,7 +20,7 @@ fn scattered(input: &Tensor, src: &Tensor, view: impl FnOnce(&Layout) -> Result<
 }
 
 /// The batching rule. Each example is treated as contiguous.
-fn samples_scattered(
+fn scatter_samples(
     input: &Tensor,
     src: &Tensor,
     view: impl FnOnce(&Layout) -> Result<Layout>,
@@ -36,7 +36,7 @@ fn outside(grad: &Tensor, view: impl FnOnce(&Layout) -> Result<Layout>) -> Resul
 #[primitive(tangent = linear)]
 impl SelectScatter {
     fn forward(input: &Tensor, src: &Tensor, dim: i64, index: i64) -> Result<Body> {
-        scattered(input, src, |whole| whole.select(dim, index))
+        scatter(input, src, |whole| whole.select(dim, index))
     }
     fn d_input(g: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
         outside(g, |whole| whole.select(dim, index))
@@ -45,7 +45,7 @@ impl SelectScatter {
         select(g, dim, index)
     }
     fn batch(_: &Batch, input: &Tensor, src: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
-        samples_scattered(input, src, |whole| whole.select(dim, index))
+        scatter_samples(input, src, |whole| whole.select(dim, index))
     }
 }
 
@@ -59,7 +59,7 @@ impl SliceScatter {
         end: Option<i64>,
         step: i64,
     ) -> Result<Body> {
-        scattered(input, src, |whole| whole.slice(dim, start, end, step))
+        scatter(input, src, |whole| whole.slice(dim, start, end, step))
     }
     fn d_input(g: &Tensor, dim: i64, start: Option<i64>, end: Option<i64>, step: i64) -> Result<Tensor> {
         outside(g, |whole| whole.slice(dim, start, end, step))
@@ -76,14 +76,14 @@ impl SliceScatter {
         end: Option<i64>,
         step: i64,
     ) -> Result<Tensor> {
-        samples_scattered(input, src, |whole| whole.slice(dim, start, end, step))
+        scatter_samples(input, src, |whole| whole.slice(dim, start, end, step))
     }
 }
 
 #[primitive(tangent = linear)]
 impl DiagonalScatter {
     fn forward(input: &Tensor, src: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Body> {
-        scattered(input, src, |whole| whole.diagonal(offset, dim1, dim2))
+        scatter(input, src, |whole| whole.diagonal(offset, dim1, dim2))
     }
     fn d_input(g: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Tensor> {
         outside(g, |whole| whole.diagonal(offset, dim1, dim2))
@@ -92,7 +92,7 @@ impl DiagonalScatter {
         diagonal(g, offset, dim1, dim2)
     }
     fn batch(_: &Batch, input: &Tensor, src: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Tensor> {
-        samples_scattered(input, src, |whole| whole.diagonal(offset, dim1, dim2))
+        scatter_samples(input, src, |whole| whole.diagonal(offset, dim1, dim2))
     }
 }
 

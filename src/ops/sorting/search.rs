@@ -68,7 +68,7 @@ impl Searchsorted {
     }
 }
 
-fn refused(message: String) -> Error {
+fn value_error(message: String) -> Error {
     Error::runtime(format!("torch.searchsorted(): {message}"))
 }
 
@@ -93,14 +93,14 @@ fn warn_of_copies(sorted: &Tensor, input: &Tensor, sorter: Option<&Tensor>) -> R
 
 fn check_sorter(sorted: &Tensor, sorter: &Tensor) -> Result<()> {
     if sorter.shape() != sorted.shape() {
-        return Err(refused(format!(
+        return Err(value_error(format!(
             "boundary and sorter must have the same size, but got boundary tensor {:?}and got sorter tensor {:?}",
             sorted.shape().as_slice(),
             sorter.shape().as_slice()
         )));
     }
     if sorter.dtype() != DType::I64 {
-        return Err(refused(format!(
+        return Err(value_error(format!(
             "sorter must be a tensor of long dtype but got dtype {}",
             sorter.dtype().scalar_name()
         )));
@@ -113,7 +113,7 @@ fn check_sorter(sorted: &Tensor, sorter: &Tensor) -> Result<()> {
     if reduce::all(&fits, None, false)?.item()?.as_bool() {
         return Ok(());
     }
-    Err(refused("sorter index out of range".into()))
+    Err(value_error("sorter index out of range".into()))
 }
 
 /// Checks that the operands fit together, with PyTorch's errors.
@@ -123,18 +123,20 @@ fn check(sorted: &Tensor, input: &Tensor, sorter: Option<&Tensor>) -> Result<()>
     }
     let (lines, values) = (sorted.shape(), input.shape());
     if values.is_empty() && lines.len() != 1 {
-        return Err(refused(format!(
+        return Err(value_error(format!(
             "input value can be a scalar only when boundaries tensor dimension is 1, but we got boundaries tensor dim({}) and \
              input value's dim(0) numel(1)",
             lines.len()
         )));
     }
     if lines.is_empty() {
-        return Err(refused("boundaries tensor should have positive dimension, but got 0 dimension".into()));
+        return Err(value_error(
+            "boundaries tensor should have positive dimension, but got 0 dimension".into(),
+        ));
     }
     let n = lines.len() - 1;
     if n > 0 && (values.len() != lines.len() || lines[..n] != values[..n]) {
-        return Err(refused(format!(
+        return Err(value_error(format!(
             "boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value tensor \
              must match, but we got boundaries tensor {:?} and input value tensor {:?}",
             lines.as_slice(),
@@ -170,12 +172,12 @@ fn number(beside: &Tensor, value: Scalar) -> Result<Tensor> {
 /// True if a value goes behind elements equal to it.
 fn goes_right(side: Option<&str>, right: bool) -> Result<bool> {
     match side {
-        Some("left") if right => Err(refused(
+        Some("left") if right => Err(value_error(
             "side and right can't be set to opposites, got side of left while right was True".into(),
         )),
         None | Some("left") => Ok(right),
         Some("right") => Ok(true),
-        Some(other) => Err(refused(format!("side can only be 'left' or 'right' but got {other}"))),
+        Some(other) => Err(value_error(format!("side can only be 'left' or 'right' but got {other}"))),
     }
 }
 
@@ -358,7 +360,7 @@ pub fn isin_number(
     #[default(false)] invert: bool,
 ) -> Result<Tensor> {
     let _ = assume_unique;
-    among(elements, &typed(elements, test_element)?, invert)
+    among(elements, &to_tensor(elements, test_element)?, invert)
 }
 
 /// Tell whether a number is among `test_elements`.
@@ -372,11 +374,11 @@ pub fn number_isin(
     #[default(false)] invert: bool,
 ) -> Result<Tensor> {
     let _ = assume_unique;
-    among(&typed(test_elements, element)?, test_elements, invert)
+    among(&to_tensor(test_elements, element)?, test_elements, invert)
 }
 
 /// A number as a tensor. Booleans and complex numbers keep their dtype, so that they are rejected.
-fn typed(beside: &Tensor, value: Scalar) -> Result<Tensor> {
+fn to_tensor(beside: &Tensor, value: Scalar) -> Result<Tensor> {
     let own = match value {
         Scalar::Bool(_) => Some(DType::Bool),
         Scalar::Complex(..) => Some(DType::C128),

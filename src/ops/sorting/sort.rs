@@ -9,7 +9,7 @@ use crate::operator::primitives::{constant, copies, views};
 use crate::ops::elementwise::{arithmetic as a, unary};
 use crate::ops::indexing::index;
 use crate::ops::prelude::*;
-use crate::ops::reduction::extrema::{check_not_empty, picked, returned, shared_by_all};
+use crate::ops::reduction::extrema::{check_not_empty, pick, scatter_gradient, shared_by_all};
 use crate::ops::reduction::reduce::{no_grad, sum};
 use crate::tensor::{mode, records, saved_hooks};
 
@@ -46,7 +46,7 @@ impl Picked {
     }
 }
 
-fn sorted(x: &Body, dim: usize, descending: bool) -> Result<Picked> {
+fn sort_body(x: &Body, dim: usize, descending: bool) -> Result<Picked> {
     if x.dtype.is_complex() {
         return Err(Error::unordered(" Sort does not support complex dtypes on CPU"));
     }
@@ -69,7 +69,7 @@ fn top(x: &Body, k: usize, dim: usize, largest: bool) -> Result<Picked> {
         return Err(Error::unordered(" topk does not support complex dtypes on CPU"));
     }
     if !x.device().is_cpu() {
-        return sorted(x, dim, largest)?.part(dim, 0, k);
+        return sort_body(x, dim, largest)?.part(dim, 0, k);
     }
     let out = Picked::new(x, dim, k)?;
     if out.values.numel() > 0 {
@@ -84,7 +84,7 @@ fn top(x: &Body, k: usize, dim: usize, largest: bool) -> Result<Picked> {
 fn kth(x: &Body, k: usize, dim: usize) -> Result<Picked> {
     dtype_checks::order("kthvalue_cpu", x.dtype)?;
     if !x.device().is_cpu() {
-        return sorted(x, dim, false)?.part(dim, k - 1, 1);
+        return sort_body(x, dim, false)?.part(dim, k - 1, 1);
     }
     let out = Picked::new(x, dim, 1)?;
     if out.values.numel() > 0 {
@@ -120,7 +120,7 @@ fn middle_number(x: &Body, dim: usize) -> Result<Picked> {
     if !x.dtype.is_float() {
         return middle(x, dim);
     }
-    let all = sorted(x, dim, false)?;
+    let all = sort_body(x, dim, false)?;
     let numbers = unary::logical_not(&unary::isnan(&Tensor::new(x.clone()))?)?;
     let count = sum(&numbers, Some(smallvec::smallvec![dim as i64]), true, None)?;
     let place = a::clamp_min_number(&a::floor_divide(&a::sub(&count, 1i64)?, 2i64)?, 0i64)?;
@@ -152,13 +152,13 @@ fn along(
 #[primitive(batch = along(dim), tangent = fn, results(values, indices), shows(self_sym_sizes = sizes(input)))]
 impl Sort {
     fn forward(input: &Tensor, dim: i64, descending: bool) -> Result<[Body; 2]> {
-        along(input, dim, true, |x, at| sorted(x, at, descending))
+        along(input, dim, true, |x, at| sort_body(x, at, descending))
     }
     fn d_input(g: Tensor, indices: Tensor, at: Meta, dim: i64) -> Result<Tensor> {
-        returned(g, indices, &at, dim, true)
+        scatter_gradient(g, indices, &at, dim, true)
     }
     fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64) -> Result<Tensor> {
-        picked(t_input, indices, dim, true)
+        pick(t_input, indices, dim, true)
     }
 }
 
@@ -166,13 +166,13 @@ impl Sort {
 #[primitive(batch = along(dim), tangent = fn, results(values, indices), shows(self_sym_sizes = sizes(input)))]
 impl Sort1 {
     fn forward(input: &Tensor, dim: i64, descending: bool) -> Result<[Body; 2]> {
-        along(input, dim, true, |x, at| sorted(x, at, descending))
+        along(input, dim, true, |x, at| sort_body(x, at, descending))
     }
     fn d_input(g: Tensor, indices: Tensor, at: Meta, dim: i64) -> Result<Tensor> {
-        returned(g, indices, &at, dim, true)
+        scatter_gradient(g, indices, &at, dim, true)
     }
     fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64) -> Result<Tensor> {
-        picked(t_input, indices, dim, true)
+        pick(t_input, indices, dim, true)
     }
 }
 
@@ -182,10 +182,10 @@ impl Topk {
         along(input, dim, true, |x, at| top(x, k, at, largest))
     }
     fn d_input(g: Tensor, indices: Tensor, at: Meta, dim: i64) -> Result<Tensor> {
-        returned(g, indices, &at, dim, true)
+        scatter_gradient(g, indices, &at, dim, true)
     }
     fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64) -> Result<Tensor> {
-        picked(t_input, indices, dim, true)
+        pick(t_input, indices, dim, true)
     }
 }
 
@@ -200,10 +200,10 @@ impl Kthvalue {
         along(input, dim, keepdim, |x, at| kth(x, k, at))
     }
     fn d_input(g: Tensor, indices: Tensor, at: Meta, dim: i64, keepdim: bool) -> Result<Tensor> {
-        returned(g, indices, &at, dim, keepdim)
+        scatter_gradient(g, indices, &at, dim, keepdim)
     }
     fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64, keepdim: bool) -> Result<Tensor> {
-        picked(t_input, indices, dim, keepdim)
+        pick(t_input, indices, dim, keepdim)
     }
 }
 
@@ -218,10 +218,10 @@ impl Median1 {
         along(input, dim, keepdim, middle)
     }
     fn d_input(g: Tensor, indices: Tensor, at: Meta, dim: i64, keepdim: bool) -> Result<Tensor> {
-        returned(g, indices, &at, dim, keepdim)
+        scatter_gradient(g, indices, &at, dim, keepdim)
     }
     fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64, keepdim: bool) -> Result<Tensor> {
-        picked(t_input, indices, dim, keepdim)
+        pick(t_input, indices, dim, keepdim)
     }
 }
 
@@ -236,10 +236,10 @@ impl Nanmedian1 {
         along(input, dim, keepdim, middle_number)
     }
     fn d_input(g: Tensor, indices: Tensor, at: Meta, dim: i64, keepdim: bool) -> Result<Tensor> {
-        returned(g, indices, &at, dim, keepdim)
+        scatter_gradient(g, indices, &at, dim, keepdim)
     }
     fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64, keepdim: bool) -> Result<Tensor> {
-        picked(t_input, indices, dim, keepdim)
+        pick(t_input, indices, dim, keepdim)
     }
 }
 
@@ -289,7 +289,7 @@ impl Nanmedian {
     }
 }
 
-fn checked(op: &'static str, input: &Tensor, dim: i64) -> Result<()> {
+fn check(op: &'static str, input: &Tensor, dim: i64) -> Result<()> {
     wrap_dim(dim, input.ndim())?;
     check_not_empty(op, &input.body(), Some(&[dim]))
 }
@@ -352,7 +352,7 @@ pub fn argsort(
     // The node of `sort` is skipped, but its check that a view is not outdated is not.
     records([input])?;
     let values = Tensor::new(conj_neg::values(&input.body())?);
-    let [_, indices] = along(&values, dim, true, |x, at| sorted(x, at, descending))?;
+    let [_, indices] = along(&values, dim, true, |x, at| sort_body(x, at, descending))?;
     Ok(Tensor::new(indices))
 }
 
@@ -433,7 +433,7 @@ pub fn kthvalue(
     #[default(false)] keepdim: bool,
 ) -> Result<[Tensor; 2]> {
     let at = wrap_dim(dim, input.ndim())?;
-    checked("kthvalue", input, dim)?;
+    check("kthvalue", input, dim)?;
     let most = input.shape().get(at).copied().unwrap_or(1);
     let k = usize::try_from(k).ok().filter(|&k| k >= 1 && k <= most).ok_or_else(|| {
         Error::runtime(format!("kthvalue(): selected number k out of range for dimension {at}"))
@@ -445,7 +445,7 @@ pub fn kthvalue(
 }
 
 fn check_median(op: &'static str, input: &Tensor, dim: i64) -> Result<()> {
-    checked(op, input, dim)?;
+    check(op, input, dim)?;
     match input.dtype() {
         DType::Bool => Err(Fault::NoKernel { op: "median_out", dtype: DType::Bool }.into()),
         _ => Ok(()),

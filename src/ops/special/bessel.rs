@@ -2,12 +2,12 @@
 
 use crate::cpu::math::{airy, bessel};
 use crate::ops::prelude::*;
-use crate::ops::special::{floating, mapped};
+use crate::ops::special::{floating, map};
 
 #[primitive(node = "SpecialBesselJ0Backward0", batch = pointwise)]
 impl SpecialBesselJ0 {
     fn forward(input: &Tensor) -> Result<Body> {
-        mapped("bessel_j0_cpu", input, bessel::j0)
+        map("bessel_j0_cpu", input, bessel::j0)
     }
     fn d_input(g: V, input: &Tensor) -> Result<V> {
         Ok(-g * V::from(SpecialBesselJ1::call(input)?))
@@ -33,7 +33,7 @@ pub fn special_bessel_j0(input: &Tensor) -> Result<Tensor> {
 #[primitive(node = "SpecialBesselJ1Backward0", batch = pointwise)]
 impl SpecialBesselJ1 {
     fn forward(input: &Tensor) -> Result<Body> {
-        mapped("bessel_j1_cpu", input, bessel::j1)
+        map("bessel_j1_cpu", input, bessel::j1)
     }
     /// At 0 the quotient is 0/0; its limit gives the derivative one half.
     fn d_input(g: V, input: &Tensor) -> Result<V> {
@@ -64,7 +64,7 @@ pub fn special_bessel_j1(input: &Tensor) -> Result<Tensor> {
 #[primitive(node = "SpecialBesselY0Backward0", batch = pointwise)]
 impl SpecialBesselY0 {
     fn forward(input: &Tensor) -> Result<Body> {
-        mapped("bessel_y0_cpu", input, bessel::y0)
+        map("bessel_y0_cpu", input, bessel::y0)
     }
     fn d_input(g: V, input: &Tensor) -> Result<V> {
         Ok(-g * V::from(SpecialBesselY1::call(input)?))
@@ -90,7 +90,7 @@ pub fn special_bessel_y0(input: &Tensor) -> Result<Tensor> {
 #[primitive(node = "SpecialBesselY1Backward0", batch = pointwise)]
 impl SpecialBesselY1 {
     fn forward(input: &Tensor) -> Result<Body> {
-        mapped("bessel_y1_cpu", input, bessel::y1)
+        map("bessel_y1_cpu", input, bessel::y1)
     }
     fn d_input(g: V, input: &Tensor) -> Result<V> {
         let (zeroth, first) =
@@ -118,7 +118,7 @@ pub fn special_bessel_y1(input: &Tensor) -> Result<Tensor> {
 #[primitive(node = "SpecialModifiedBesselK0Backward0", batch = pointwise)]
 impl SpecialModifiedBesselK0 {
     fn forward(input: &Tensor) -> Result<Body> {
-        mapped("modified_bessel_k0_cpu", input, bessel::k0)
+        map("modified_bessel_k0_cpu", input, bessel::k0)
     }
     fn d_input(g: V, input: &Tensor) -> Result<V> {
         Ok(-g * V::from(SpecialModifiedBesselK1::call(input)?))
@@ -144,7 +144,7 @@ pub fn special_modified_bessel_k0(input: &Tensor) -> Result<Tensor> {
 #[primitive(node = "SpecialModifiedBesselK1Backward0", batch = pointwise)]
 impl SpecialModifiedBesselK1 {
     fn forward(input: &Tensor) -> Result<Body> {
-        mapped("modified_bessel_k1_cpu", input, bessel::k1)
+        map("modified_bessel_k1_cpu", input, bessel::k1)
     }
     fn d_input(g: V, input: &Tensor) -> Result<V> {
         let (zeroth, first) =
@@ -172,7 +172,7 @@ pub fn special_modified_bessel_k1(input: &Tensor) -> Result<Tensor> {
 #[primitive(node = "SpecialScaledModifiedBesselK0Backward0", batch = pointwise)]
 impl SpecialScaledModifiedBesselK0 {
     fn forward(input: &Tensor) -> Result<Body> {
-        mapped("scaled_modified_bessel_k0_cpu", input, bessel::k0e)
+        map("scaled_modified_bessel_k0_cpu", input, bessel::k0e)
     }
     fn d_input(g: V, input: &Tensor) -> Result<V> {
         let (zeroth, first) = (
@@ -202,7 +202,7 @@ pub fn special_scaled_modified_bessel_k0(input: &Tensor) -> Result<Tensor> {
 #[primitive(node = "SpecialScaledModifiedBesselK1Backward0", batch = pointwise)]
 impl SpecialScaledModifiedBesselK1 {
     fn forward(input: &Tensor) -> Result<Body> {
-        mapped("scaled_modified_bessel_k1_cpu", input, bessel::k1e)
+        map("scaled_modified_bessel_k1_cpu", input, bessel::k1e)
     }
     fn d_input(g: V, input: &Tensor) -> Result<V> {
         let (zeroth, first) = (
@@ -232,7 +232,7 @@ pub fn special_scaled_modified_bessel_k1(input: &Tensor) -> Result<Tensor> {
 #[primitive(batch = pointwise)]
 impl SpecialAirySlope {
     fn forward(input: &Tensor) -> Result<Body> {
-        mapped("airy_ai_cpu", input, |x| airy::airy(x).1)
+        map("airy_ai_cpu", input, |x| airy::airy(x).1)
     }
     /// The derivative of the Airy function's derivative, because y'' = x y.
     fn d_input(g: V, input: &Tensor) -> Result<V> {
@@ -243,7 +243,7 @@ impl SpecialAirySlope {
 #[primitive(node = "SpecialAiryAiBackward0", batch = pointwise)]
 impl SpecialAiryAi {
     fn forward(input: &Tensor) -> Result<Body> {
-        mapped("airy_ai_cpu", input, |x| airy::airy(x).0)
+        map("airy_ai_cpu", input, |x| airy::airy(x).0)
     }
     fn d_input(g: V, input: &Tensor) -> Result<V> {
         Ok(g * V::from(SpecialAirySlope::call(input)?))

@@ -10,7 +10,7 @@ use crate::operator::pointwise::{apply, result_type};
 use crate::operator::primitives::constant;
 use crate::operator::primitives::copies::to_dtype;
 use crate::ops::derivatives::underived;
-use crate::ops::elementwise::float_parts::copied;
+use crate::ops::elementwise::float_parts::copy_as;
 use crate::ops::elementwise::{arithmetic as a, unary as u};
 use crate::ops::prelude::*;
 
@@ -24,7 +24,7 @@ fn floating(name: &'static str, x: &Tensor) -> Result<Tensor> {
 
 /// Applies a function to each element.
 #[cfg_attr(not(feature = "gpu"), allow(unused_variables, reason = "only a GPU is refused, by name"))]
-fn mapped(op: &'static str, x: &Tensor, f: fn(f64) -> f64) -> Result<Body> {
+fn map(op: &'static str, x: &Tensor, f: fn(f64) -> f64) -> Result<Body> {
     let x = x.body();
     fork!([&x], cpu: Ok(()), gpu: no_shader(op, x.dtype))?;
     let out = preserved_as(&x, DType::F64)?;
@@ -36,11 +36,11 @@ fn mapped(op: &'static str, x: &Tensor, f: fn(f64) -> f64) -> Result<Body> {
 
 /// Applies a function to each pair of elements.
 #[cfg_attr(not(feature = "gpu"), allow(unused_variables, reason = "only a GPU is refused, by name"))]
-fn mapped_pair(op: &'static str, x: &Tensor, y: &Tensor, f: impl Fn(f64, f64) -> f64 + Sync) -> Result<Body> {
+fn map_pairs(op: &'static str, x: &Tensor, y: &Tensor, f: impl Fn(f64, f64) -> f64 + Sync) -> Result<Body> {
     let (x, y) = (x.body(), y.body());
     let shape = broadcast(x.shape(), y.shape())?;
     fork!([&x, &y], cpu: Ok(()), gpu: no_shader(op, x.dtype))?;
-    let (out, other) = (copied(&x, &shape, DType::F64)?, copied(&y, &shape, DType::F64)?);
+    let (out, other) = (copy_as(&x, &shape, DType::F64)?, copy_as(&y, &shape, DType::F64)?);
     if out.numel() > 0 {
         fork!([&out, &other],
             cpu: done(crate::cpu::wide::map_pair(out.host()?, other.host()?, 16, f)),
@@ -99,7 +99,7 @@ fn nonzero(x: &V) -> V {
 #[primitive(batch = pointwise, node = "I0Backward0")]
 impl BesselI0 {
     fn forward(input: &Tensor) -> Result<Body> {
-        mapped("i0_cpu", input, kernels::i0)
+        map("i0_cpu", input, kernels::i0)
     }
     fn d_input(g: V, input: V) -> V {
         g * i1(&input)
@@ -126,7 +126,7 @@ pub fn i0(input: &Tensor) -> Result<Tensor> {
 #[primitive(batch = pointwise)]
 impl SpecialI0E {
     fn forward(input: &Tensor) -> Result<Body> {
-        mapped("i0e_cpu", input, kernels::i0e)
+        map("i0e_cpu", input, kernels::i0e)
     }
     fn d_input(g: V, input: V, result: V) -> V {
         g * (i1e(&input) - sign(&input) * result)
@@ -152,7 +152,7 @@ pub fn special_i0e(input: &Tensor) -> Result<Tensor> {
 #[primitive(batch = pointwise)]
 impl SpecialI1 {
     fn forward(input: &Tensor) -> Result<Body> {
-        mapped("i1_cpu", input, kernels::i1)
+        map("i1_cpu", input, kernels::i1)
     }
     fn d_input(g: V, input: V, result: V) -> V {
         let zero = eq(&input, 0.0);
@@ -180,7 +180,7 @@ pub fn special_i1(input: &Tensor) -> Result<Tensor> {
 #[primitive(batch = pointwise)]
 impl SpecialI1E {
     fn forward(input: &Tensor) -> Result<Body> {
-        mapped("i1e_cpu", input, kernels::i1e)
+        map("i1e_cpu", input, kernels::i1e)
     }
     fn d_input(g: V, input: V, result: V) -> V {
         g * (i0e(&input)
@@ -208,7 +208,7 @@ pub fn special_i1e(input: &Tensor) -> Result<Tensor> {
 #[primitive(batch = pointwise)]
 impl SpecialErfcx {
     fn forward(input: &Tensor) -> Result<Body> {
-        mapped("erfcx_cpu", input, normal::erfcx)
+        map("erfcx_cpu", input, normal::erfcx)
     }
     fn d_input(g: V, input: V, result: V) -> V {
         g * (2.0 * &result * &input - 2.0 / std::f64::consts::PI.sqrt())
@@ -234,7 +234,7 @@ pub fn special_erfcx(input: &Tensor) -> Result<Tensor> {
 #[primitive(batch = pointwise)]
 impl SpecialLogNdtr {
     fn forward(input: &Tensor) -> Result<Body> {
-        mapped("log_ndtr_cpu", input, normal::log_ndtr)
+        map("log_ndtr_cpu", input, normal::log_ndtr)
     }
     fn d_input(g: V, input: V) -> V {
         g * (2.0 / std::f64::consts::PI).sqrt() / erfcx(&input * -std::f64::consts::FRAC_1_SQRT_2)
@@ -260,7 +260,7 @@ pub fn special_log_ndtr(input: &Tensor) -> Result<Tensor> {
 #[primitive(batch = pointwise)]
 impl SpecialNdtri {
     fn forward(input: &Tensor) -> Result<Body> {
-        mapped("ndtri_cpu", input, normal::ndtri)
+        map("ndtri_cpu", input, normal::ndtri)
     }
     fn d_input(g: V, result: V) -> V {
         g * (2.0 * std::f64::consts::PI).sqrt() * exp(&result * &result * 0.5)
@@ -340,7 +340,7 @@ pub fn special_xlog1py(input: Operand, other: Operand) -> Result<Tensor> {
 #[primitive]
 impl SpecialZeta {
     fn forward(input: &Tensor, other: &Tensor) -> Result<Body> {
-        mapped_pair("zeta_cpu", input, other, normal::zeta)
+        map_pairs("zeta_cpu", input, other, normal::zeta)
     }
     fn derivative(g: V, input: V, other: V, at: Meta, wants: [bool; 2]) -> Result<[Option<V>; 2]> {
         if wants[0] {
@@ -371,7 +371,7 @@ pub fn special_zeta(input: Operand, other: Operand) -> Result<Tensor> {
 }
 
 /// The derivative of the lower regularized incomplete gamma function by `x`.
-fn gamma_slope(a: V, x: V) -> V {
+fn gammainc_gradient(a: V, x: V) -> V {
     let size = a.clone().then(|a| u::lgamma(&a));
     exp((a - 1.0) * log(&x) - x - size)
 }
@@ -379,14 +379,14 @@ fn gamma_slope(a: V, x: V) -> V {
 #[primitive]
 impl Igamma {
     fn forward(input: &Tensor, other: &Tensor) -> Result<Body> {
-        mapped_pair("igamma_cpu", input, other, normal::igamma)
+        map_pairs("igamma_cpu", input, other, normal::igamma)
     }
     fn derivative(g: V, input: V, other: V, wants: [bool; 2]) -> Result<[Option<V>; 2]> {
         if wants[0] {
             return underived("igamma: input");
         }
         let shape = other.shape();
-        Ok([None, Some((g * gamma_slope(input, other)).sum_to(&shape))])
+        Ok([None, Some((g * gammainc_gradient(input, other)).sum_to(&shape))])
     }
     fn batch(b: &Batch, input: &Tensor, other: &Tensor) -> Result<Tensor> {
         let [x, y] = together(b, input, other)?;
@@ -397,14 +397,14 @@ impl Igamma {
 #[primitive]
 impl Igammac {
     fn forward(input: &Tensor, other: &Tensor) -> Result<Body> {
-        mapped_pair("igammac_cpu", input, other, normal::igammac)
+        map_pairs("igammac_cpu", input, other, normal::igammac)
     }
     fn derivative(g: V, input: V, other: V, wants: [bool; 2]) -> Result<[Option<V>; 2]> {
         if wants[0] {
             return underived("igammac: input");
         }
         let shape = other.shape();
-        Ok([None, Some((-g * gamma_slope(input, other)).sum_to(&shape))])
+        Ok([None, Some((-g * gammainc_gradient(input, other)).sum_to(&shape))])
     }
     fn batch(b: &Batch, input: &Tensor, other: &Tensor) -> Result<Tensor> {
         let [x, y] = together(b, input, other)?;

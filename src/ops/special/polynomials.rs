@@ -2,7 +2,7 @@
 
 use crate::cpu::math::polynomial::{Family, MOST, polynomial};
 use crate::ops::prelude::*;
-use crate::ops::special::{mapped_pair, together};
+use crate::ops::special::{map_pairs, together};
 
 #[primitive(tangent = fn)]
 impl SpecialPolynomial {
@@ -14,7 +14,7 @@ impl SpecialPolynomial {
                 "special_{name}: derivatives of an order above {MOST} are not supported"
             ))
         })?;
-        mapped_pair("polynomial_cpu", input, order, |x, n| polynomial(family, derivative, x, n))
+        map_pairs("polynomial_cpu", input, order, |x, n| polynomial(family, derivative, x, n))
     }
     fn d_input(g: V, input: &Tensor, order: &Tensor, name: String, derivative: i64) -> Result<V> {
         Ok(g * V::from(SpecialPolynomial::call(input, order, name, derivative + 1)?))

@@ -1,6 +1,6 @@
 //! Roots and inputs of a backward: tensors or edges, and the reasons why one may not be in the graph.
 
-use crate::base::{Guidance, Line, Result};
+use crate::base::{Guidance, Result, SourceLine};
 use crate::storage::reserve;
 use crate::tensor::{Edge, Meta, Tensor, mode};
 use pyo3::prelude::*;
@@ -30,7 +30,7 @@ impl TensorOrEdge {
     }
 
     /// Describes it for messages, with the source line that created it.
-    pub fn describe(&self) -> (String, Option<Line>) {
+    pub fn describe(&self) -> (String, Option<SourceLine>) {
         match self {
             TensorOrEdge::Tensor(tensor) => tensor.describe(),
             TensorOrEdge::Edge(edge) => edge.node.describe(),

@@ -1,6 +1,6 @@
 //! Anomaly mode, and the lines of the user's program that its messages name.
 
-use crate::base::{Line, try_alloc};
+use crate::base::{SourceLine, try_alloc};
 use crate::python::objects::truncate;
 use crate::storage::reserve;
 use crate::tensor::anomaly::{self, Stack};
@@ -68,14 +68,14 @@ pub fn frames(py: Python<'_>) -> impl Iterator<Item = Bound<'_, PyAny>> {
 }
 
 /// Returns the innermost line outside of gradiron's package.
-fn line() -> Option<Line> {
+fn line() -> Option<SourceLine> {
     Python::attach(|py| {
         for frame in frames(py) {
             let code = frame.getattr(intern!(py, "f_code")).ok()?;
             let file = truncate(code.getattr(intern!(py, "co_filename")).ok()?.cast().ok()?).ok()?;
             if !file.starts_with(package(py)) {
                 let number = frame.getattr(intern!(py, "f_lineno")).and_then(|n| n.extract()).ok()?;
-                return Some(Line { file: file.into(), number });
+                return Some(SourceLine { file: file.into(), number });
             }
         }
         None
@@ -83,7 +83,7 @@ fn line() -> Option<Line> {
 }
 
 /// Adds a note to an exception, whose text stays unchanged. Python before 3.11 has no notes.
-fn note(exception: &(dyn Any + Send + Sync), text: &str, line: &Line) {
+fn note(exception: &(dyn Any + Send + Sync), text: &str, line: &SourceLine) {
     let Some(error) = exception.downcast_ref::<PyErr>() else { return };
     Python::attach(|py| {
         let code = source(py, line).map(|code| format!(": {code}")).unwrap_or_default();
@@ -93,7 +93,7 @@ fn note(exception: &(dyn Any + Send + Sync), text: &str, line: &Line) {
 }
 
 /// Reads a line of a source file; None if it cannot be read.
-pub fn source(py: Python<'_>, line: &Line) -> Option<String> {
+pub fn source(py: Python<'_>, line: &SourceLine) -> Option<String> {
     let text =
         py.import("linecache").and_then(|m| m.call_method1("getline", (&*line.file, line.number))).ok()?;
     let text = truncate(text.cast().ok()?).ok()?;

@@ -2,7 +2,7 @@
 //! stopping a session.
 
 use crate::base::lock;
-use crate::base::profile::{self, Event, Facts, Kind, Options, Shapes, Span};
+use crate::base::profile::{self, Event, EventFacts, EventKind, ProfileOptions, Shapes, Span};
 use crate::operator::{Forms, Operand, Row};
 use crate::python::modes::anomaly::frames;
 use crate::python::objects::{name_of, text_of, to_list};
@@ -99,7 +99,7 @@ pub fn named<'a, 'py: 'a>(
     arguments: impl IntoIterator<Item = &'a Bound<'py, PyAny>>,
 ) -> Option<Box<Call>> {
     if profile::on() {
-        open(Kind::Operator, name().into(), || arguments.into_iter().map(shape_of).collect())
+        open(EventKind::Operator, name().into(), || arguments.into_iter().map(shape_of).collect())
     } else {
         None
     }
@@ -114,19 +114,19 @@ pub fn function(class: &Bound<'_, PyAny>, arguments: &Bound<'_, PyTuple>) -> Opt
 #[cold]
 fn begin_function(class: &Bound<'_, PyAny>, arguments: &Bound<'_, PyTuple>) -> Option<Box<Call>> {
     let name = name_of(class, "Function");
-    open(Kind::Function, name.into(), || arguments.iter().map(|a| shape_of(&a)).collect())
+    open(EventKind::Function, name.into(), || arguments.iter().map(|a| shape_of(&a)).collect())
 }
 
-fn operator(inplace: bool) -> Kind {
-    if inplace { Kind::Inplace } else { Kind::Operator }
+fn operator(inplace: bool) -> EventKind {
+    if inplace { EventKind::Inplace } else { EventKind::Operator }
 }
 
 #[cold]
-fn open(kind: Kind, name: Cow<'static, str>, shapes: impl FnOnce() -> Shapes) -> Option<Box<Call>> {
+fn open(kind: EventKind, name: Cow<'static, str>, shapes: impl FnOnce() -> Shapes) -> Option<Box<Call>> {
     let shapes = profile::wants_shapes().then(shapes);
     let stack = if profile::wants_stacks() { stack() } else { Vec::new() };
     let mut span = profile::open(kind, name)?;
-    span.facts = Facts { shapes, stack, ..Facts::default() };
+    span.facts = EventFacts { shapes, stack, ..EventFacts::default() };
     Some(Box::new(Call { span, sequence: mode::latest_sequence() }))
 }
 
@@ -166,7 +166,7 @@ pub fn profiler_mark(name: &Bound<'_, PyString>) -> PyResult<Option<Mark>> {
         return Ok(None);
     }
     let name = text_of(name)?.unwrap_or_default();
-    let Some(mut span) = profile::span(Kind::Mark, || name.into()) else { return Ok(None) };
+    let Some(mut span) = profile::span(EventKind::Mark, || name.into()) else { return Ok(None) };
     if profile::wants_stacks() {
         span.facts.stack = stack();
     }
@@ -182,7 +182,7 @@ pub fn profiler_enabled() -> bool {
 /// Starts a session; returns false if one is already running.
 #[pyfunction]
 pub fn profiler_start(shapes: bool, memory: bool, stacks: bool) -> bool {
-    profile::start(Options { shapes, memory, stacks })
+    profile::start(ProfileOptions { shapes, memory, stacks })
 }
 
 /// Returns the start of the events' clock, in nanoseconds since 1970.
@@ -202,18 +202,18 @@ pub fn profiler_stop(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
 fn as_tuple(py: Python<'_>, event: Event) -> PyResult<Bound<'_, PyTuple>> {
     let (name, kind) = (event.full_name(), kind_name(event.kind));
     let Event { thread, start, end, depth, bytes: [here, there], facts, .. } = event;
-    let Facts { sequence, shapes, flops, stack } = facts;
+    let EventFacts { sequence, shapes, flops, stack } = facts;
     let facts = (sequence, shapes, flops, stack);
     (name, kind, thread, start, end, depth, here, there, facts).into_pyobject(py)
 }
 
-fn kind_name(kind: Kind) -> &'static str {
+fn kind_name(kind: EventKind) -> &'static str {
     match kind {
-        Kind::Operator | Kind::Inplace => "operator",
-        Kind::Function => "function",
-        Kind::Turn => "turn",
-        Kind::Derivative => "derivative",
-        Kind::Mark => "mark",
-        Kind::Memory => "memory",
+        EventKind::Operator | EventKind::Inplace => "operator",
+        EventKind::Function => "function",
+        EventKind::Turn => "turn",
+        EventKind::Derivative => "derivative",
+        EventKind::Mark => "mark",
+        EventKind::Memory => "memory",
     }
 }

@@ -2,7 +2,7 @@
 //! in anomaly mode, and the node whose backward made them. The host language provides lines and stacks and
 //! shows the reports; this module holds the switches.
 
-use crate::base::Line;
+use crate::base::SourceLine;
 use crate::base::lock;
 use crate::storage::Storage;
 use std::any::Any;
@@ -29,7 +29,7 @@ static WRITES: Mutex<VecDeque<Write>> = Mutex::new(VecDeque::new());
 struct Write {
     storage: usize,
     found: u32,
-    line: Line,
+    line: SourceLine,
 }
 
 thread_local! {
@@ -39,13 +39,13 @@ thread_local! {
 /// Functions of the host language that these modes use.
 pub struct Host {
     /// Returns the line of the user's program that runs now.
-    pub line: fn() -> Option<Line>,
+    pub line: fn() -> Option<SourceLine>,
     /// Returns the current stack.
     pub here: fn() -> Option<Box<dyn Stack>>,
     /// Shows a report as a warning.
     pub tell: fn(&str),
     /// Adds a note to a user's exception.
-    pub note: fn(&(dyn Any + Send + Sync), &str, &Line),
+    pub note: fn(&(dyn Any + Send + Sync), &str, &SourceLine),
 }
 
 /// A captured stack of the host language. Its text is made on request, because most stacks are dropped
@@ -56,7 +56,7 @@ pub trait Stack: Send + Sync {
 
 /// Describes where a node was made.
 pub struct Trace {
-    pub line: Option<Line>,
+    pub line: Option<SourceLine>,
     /// Set in anomaly mode only.
     pub stack: Option<Box<dyn Stack>>,
     pub parent: Option<Parent>,
@@ -154,7 +154,7 @@ pub fn trace() -> Option<Arc<Trace>> {
 
 /// The user's current line, if lines are recorded.
 #[inline]
-pub fn line() -> Option<Line> {
+pub fn line() -> Option<SourceLine> {
     if keeps_lines() { HOST.get().and_then(|host| (host.line)()) } else { None }
 }
 
@@ -184,7 +184,7 @@ pub(in crate::tensor) fn set_parent(name: &str, trace: Option<Arc<Trace>>) -> Pa
 }
 
 /// Adds a note, which names a line, to a user's exception.
-pub(in crate::tensor) fn annotate(exception: &(dyn Any + Send + Sync), text: &str, line: &Line) {
+pub(in crate::tensor) fn annotate(exception: &(dyn Any + Send + Sync), text: &str, line: &SourceLine) {
     if let Some(host) = HOST.get() {
         (host.note)(exception, text, line);
     }
@@ -203,7 +203,7 @@ pub fn wrote(storage: &Storage) {
 }
 
 /// The line of the first write to `storage` at or after `version`, if it is still remembered.
-pub fn written_at(storage: &Storage, version: u32) -> Option<Line> {
+pub fn written_at(storage: &Storage, version: u32) -> Option<SourceLine> {
     let writes = lock(&WRITES);
     let (mut found, mut next) = (None, u32::MAX);
     for write in writes.iter().rev().filter(|write| write.storage == storage.id()) {

@@ -1,7 +1,7 @@
 //! Describes nodes and tensors in error messages: what they are, and the line of the user's program that made
 //! them.
 
-use crate::base::{Error, Fault, Guidance, LINES_HINT, Line};
+use crate::base::{Error, Fault, Guidance, LINES_HINT, SourceLine};
 use crate::tensor::graph::anomaly::{self, ParentGuard};
 use crate::tensor::graph::saved::Saved;
 use crate::tensor::node::Node;
@@ -24,7 +24,7 @@ impl Guidance {
 
 impl Node {
     /// A description of the node, and the line that made it.
-    pub fn describe(&self) -> (String, Option<Line>) {
+    pub fn describe(&self) -> (String, Option<SourceLine>) {
         let line = self.trace.as_ref().and_then(|trace| trace.line.clone());
         let (what, how) = match self.outputs.first() {
             Some(meta) if self.is_leaf() => {
@@ -78,7 +78,7 @@ impl Saved {
 
 impl Tensor {
     /// A description of the tensor, and the line that made it.
-    pub fn describe(&self) -> (String, Option<Line>) {
+    pub fn describe(&self) -> (String, Option<SourceLine>) {
         // Uses the leaf's node only if it exists: describing a tensor must not make one.
         let leaf = || self.0.extra.get()?.leaf.get().cloned().map(|node| Edge { node, output: 0 });
         match self.history().or_else(leaf) {

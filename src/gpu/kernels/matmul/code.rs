@@ -2,7 +2,7 @@
 //! results in registers, over strips of both operands in shared memory. Strips are stored with the depth
 //! outermost, so that a column of `a` and a row of `b` can be read in quads.
 
-use crate::gpu::kernels::matmul::Kind;
+use crate::gpu::kernels::matmul::MatmulKind;
 use crate::gpu::shader::code::{Code, GROUP};
 use crate::gpu::shader::stored::Value;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 /// The number of elements of the inner dimension that a tile loads at a time.
 pub(in crate::gpu) const DEPTH: usize = 16;
 
-impl Kind {
+impl MatmulKind {
     /// Writes the body of a tile kernel. `store` writes `acc` to row `r`, column `c`; `tiles_n` tiles lie
     /// side by side.
     pub fn tile(&self, code: &mut Code, store: &str, size: usize, tiles_n: &str) {

@@ -8,7 +8,6 @@ use crate::base::{DType, Dims, Error, Fault, Reduction, Result, Scalar, contiguo
 use crate::gpu::device::gpu;
 use crate::gpu::device::memory::alloc;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::{Source, View};
 use crate::gpu::kernels::matmul::code::DEPTH;
 use crate::gpu::kernels::pointwise::code::{number, push_number};
@@ -88,7 +87,7 @@ pub fn matmul(out: View<'_>, a: View<'_>, b: View<'_>, alpha: f64, beta: f64) ->
             push_number(compute, Scalar::Float(factor), &mut words);
         }
     }
-    let kind = Kind {
+    let kind = MatmulKind {
         shape,
         compute,
         out: Stored::of(out.dtype),
@@ -105,10 +104,8 @@ pub fn matmul(out: View<'_>, a: View<'_>, b: View<'_>, alpha: f64, beta: f64) ->
         Shape::Plain => groups(m * n * batch, GROUP),
         _ => groups(tiles * batch, 1),
     };
-    let kernel = gpu.kernel(&kind)?;
     let buffers = [out.buffer, a.buffer, b.buffer];
-    gpu.stream()
-        .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+    gpu.launch(&kind, &buffers, &words, groups)
 }
 
 fn choose(m: usize, n: usize, k: usize, batch: usize, side_by_side: bool) -> Shape {
@@ -221,7 +218,7 @@ fn whole(size: usize, k: usize, views: [&View<'_>; 3]) -> bool {
 
 /// Distinguishes one kernel from another.
 #[derive(Clone, Copy, Hash, Debug)]
-pub(in crate::gpu) struct Kind {
+pub(in crate::gpu) struct MatmulKind {
     pub shape: Shape,
     pub compute: Value,
     pub out: Stored,
@@ -237,7 +234,7 @@ pub(in crate::gpu) struct Kind {
     pub shared: [bool; 2],
 }
 
-impl Kind {
+impl MatmulKind {
     /// Element `at` of an operand, in the type computed in.
     pub fn get(&self, name: &str, at: &str) -> String {
         let stored = if name == "a" { self.a } else { self.b };
@@ -283,7 +280,7 @@ impl Kind {
     }
 }
 
-impl ShaderKind for Kind {
+impl ShaderKind for MatmulKind {
     fn name(&self) -> &'static str {
         "matmul"
     }
@@ -343,36 +340,35 @@ impl ShaderKind for Kind {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
-
-    #[test]
-    fn kernels_are_valid() {
-        for stored in [Stored::F32, Stored::F16, Stored::I32, Stored::I64, Stored::F64, Stored::U8] {
-            for shape in [Shape::Plain, Shape::Dot, Shape::Tile(64), Shape::Tile(128)] {
-                for bits in 0..8 {
-                    let kind = Kind {
-                        shape,
-                        compute: stored.value(),
-                        out: stored,
-                        a: stored,
-                        b: stored,
-                        rank: 1 + 2 * (bits & 1),
-                        a_by_row: bits & 1 > 0,
-                        b_by_row: bits & 2 > 0,
-                        whole: false,
-                        scaled: bits & 4 > 0,
-                        shared: [false; 2],
-                    };
-                    validate(&kind.shader());
-                    if stored == Stored::F32 && matches!(shape, Shape::Tile(_)) {
-                        validate(&Kind { whole: true, ..kind }.shader());
-                    }
+crate::gpu::shader::samples::shader_samples!(MatmulKind, |check| {
+    for stored in [Stored::F32, Stored::F16, Stored::I32, Stored::I64, Stored::F64, Stored::U8] {
+        for shape in [Shape::Plain, Shape::Dot, Shape::Tile(64), Shape::Tile(128)] {
+            for bits in 0..8 {
+                let kind = MatmulKind {
+                    shape,
+                    compute: stored.value(),
+                    out: stored,
+                    a: stored,
+                    b: stored,
+                    rank: 1 + 2 * (bits & 1),
+                    a_by_row: bits & 1 > 0,
+                    b_by_row: bits & 2 > 0,
+                    whole: false,
+                    scaled: bits & 4 > 0,
+                    shared: [false; 2],
+                };
+                check(&kind);
+                if stored == Stored::F32 && matches!(shape, Shape::Tile(_)) {
+                    check(&MatmulKind { whole: true, ..kind });
                 }
             }
         }
     }
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     #[test]
     fn long_sums_go_in_parts() {

@@ -3,7 +3,7 @@
 
 use crate::base::Scalar;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::kernels::pointwise::Map;
+use crate::gpu::kernels::pointwise::PointwiseMap;
 use crate::gpu::launch::index_space::Words;
 use crate::gpu::shader::code::{Code, Shader};
 use crate::gpu::shader::stored::{Stored, Value};
@@ -21,8 +21,8 @@ pub(in crate::gpu) enum Access {
 
 /// A kernel of a map.
 #[derive(Hash)]
-pub(in crate::gpu) struct Plan<'a> {
-    pub map: &'a Map<'a>,
+pub(in crate::gpu) struct PointwisePlan<'a> {
+    pub map: &'a PointwiseMap<'a>,
     pub out: Stored,
     /// The number of dimensions walked.
     pub rank: usize,
@@ -59,7 +59,7 @@ pub(in crate::gpu) fn number(value: Value, code: &mut Code) -> String {
     }
 }
 
-impl Plan<'_> {
+impl PointwisePlan<'_> {
     /// Returns the function that is computed for each element.
     fn function(&self) -> String {
         let map = self.map;
@@ -129,9 +129,7 @@ impl Plan<'_> {
     }
 }
 
-/// Checks, without a GPU, that the kernels of an expression are valid for every kind of operand. Returns
-/// false if the expression has no shader for `dtype`, so that `pointwise` would refuse it.
-impl ShaderKind for Plan<'_> {
+impl ShaderKind for PointwisePlan<'_> {
     fn name(&self) -> &'static str {
         self.map.name
     }
@@ -159,6 +157,8 @@ impl ShaderKind for Plan<'_> {
     }
 }
 
+/// Checks, without a GPU, that the kernels of an expression are valid for every kind of operand. Returns
+/// false if the expression has no shader for `dtype`, so that `pointwise` would refuse it.
 #[cfg(test)]
 pub(crate) fn validate_expression(expr: &crate::gpu::Expr, dtype: crate::base::DType) -> bool {
     use crate::base::DType;
@@ -170,7 +170,8 @@ pub(crate) fn validate_expression(expr: &crate::gpu::Expr, dtype: crate::base::D
     let body = || format!("return {};", prelude::expression(compute, expr.wgsl, expr.inputs));
     let result = if expr.predicate { Value::Bool } else { compute };
     let (name, inputs) = (expr.key, expr.inputs);
-    let map = Map { family: "test", name, inputs, body: &body, compute, result, words: &[], bits: false };
+    let map =
+        PointwiseMap { family: "test", name, inputs, body: &body, compute, result, words: &[], bits: false };
     for stored in [DType::Bool, DType::F16, DType::I32, DType::F32, DType::I64, DType::F64].map(Stored::of) {
         for (rank, quads, access) in [
             (1, true, Access::Quad(stored)),
@@ -183,7 +184,7 @@ pub(crate) fn validate_expression(expr: &crate::gpu::Expr, dtype: crate::base::D
         ] {
             let inputs = inputs.iter().enumerate().map(|(k, _)| (access, k == 1)).collect();
             crate::gpu::shader::code::validate(
-                &Plan { map: &map, out: stored, rank, quads, inputs }.shader(),
+                &PointwisePlan { map: &map, out: stored, rank, quads, inputs }.shader(),
             );
         }
     }
@@ -191,14 +192,19 @@ pub(crate) fn validate_expression(expr: &crate::gpu::Expr, dtype: crate::base::D
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::base::DType;
+crate::gpu::shader::samples::shader_samples!(PointwisePlan<'_>, |check| {
+    use crate::base::DType::{F32, F64, I32, I64};
     use crate::gpu::Expr;
-    use crate::gpu::shader::code::validate;
-    use smallvec::smallvec;
-
-    const STORED: [Stored; 11] = [
+    let expressions: [(&'static [&'static str], _, _, _); 4] = [
+        (&["a", "b"], "select(exp(a), pow(a, b) * 0.5, lt(a, b))", F32, false),
+        (&["a", "b"], "either(eq(a, b), truth(a))", I64, true),
+        (&["a"], "maximum(a, sqrt(a)) * 2.0", F64, false),
+        (&["a", "b", "c"], "num(ge(a, b)) + shl(a, c)", I32, false),
+    ];
+    for (inputs, wgsl, compute, predicate) in expressions {
+        assert!(validate_expression(&Expr { key: "test", inputs, wgsl, predicate }, compute));
+    }
+    let stored = [
         Stored::Bool,
         Stored::U8,
         Stored::I8,
@@ -211,37 +217,18 @@ mod tests {
         Stored::F64,
         Stored::Bits64,
     ];
-
-    fn check_expression(
-        inputs: &'static [&'static str],
-        wgsl: &'static str,
-        compute: DType,
-        predicate: bool,
-    ) {
-        assert!(validate_expression(&Expr { key: "test", inputs, wgsl, predicate }, compute));
-    }
-
-    #[test]
-    fn kernels_are_valid() {
-        check_expression(&["a", "b"], "select(exp(a), pow(a, b) * 0.5, lt(a, b))", DType::F32, false);
-        check_expression(&["a", "b"], "either(eq(a, b), truth(a))", DType::I64, true);
-        check_expression(&["a"], "maximum(a, sqrt(a)) * 2.0", DType::F64, false);
-        check_expression(&["a", "b", "c"], "num(ge(a, b)) + shl(a, c)", DType::I32, false);
-    }
-
-    #[test]
-    fn copies_and_fills_are_valid() {
-        for from in STORED {
-            for to in STORED.into_iter().filter(|&to| (to == Stored::Bits64) == (from == Stored::Bits64)) {
-                let map = Map::copy(from.value());
-                for (rank, quads, access) in
-                    [(1, true, Access::Quad(from)), (3, false, Access::Strided(from))]
-                {
-                    validate(
-                        &Plan { map: &map, out: to, rank, quads, inputs: smallvec![(access, true)] }.shader(),
-                    );
-                }
+    for from in stored {
+        let map = PointwiseMap::copy(from.value());
+        for out in stored.into_iter().filter(|&to| (to == Stored::Bits64) == (from == Stored::Bits64)) {
+            for (rank, quads, access) in [(1, true, Access::Quad(from)), (3, false, Access::Strided(from))] {
+                check(&PointwisePlan {
+                    map: &map,
+                    out,
+                    rank,
+                    quads,
+                    inputs: SmallVec::from_elem((access, true), 1),
+                });
             }
         }
     }
-}
+});

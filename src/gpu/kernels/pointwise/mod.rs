@@ -6,10 +6,9 @@ pub mod code;
 use crate::base::{DType, Dims, Error, Fault, Result, Scalar, contiguous_strides};
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::memory::alloc;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::{Source, View};
 use crate::gpu::device::{Gpu, gpu};
-use crate::gpu::kernels::pointwise::code::{Access, Plan, plan_strides, push_number};
+use crate::gpu::kernels::pointwise::code::{Access, PointwisePlan, plan_strides, push_number};
 use crate::gpu::kernels::transpose::transpose;
 use crate::gpu::launch::index_space::{Space, Words, check, groups};
 use crate::gpu::shader::code::GROUP;
@@ -30,7 +29,7 @@ pub struct Expr {
 
 /// The computation of a kernel for each element: a function body over its inputs (`a` is called `a_`), the
 /// element's index `at` (in row-major order of the output) and the parameter words `p0`, `p1`...
-pub(in crate::gpu) struct Map<'a> {
+pub(in crate::gpu) struct PointwiseMap<'a> {
     pub family: &'static str,
     pub name: &'static str,
     pub inputs: &'a [&'a str],
@@ -52,16 +51,16 @@ impl Hash for Expr {
 }
 
 /// Rows of one family have different names, so that the name stands for inputs and body.
-impl Hash for Map<'_> {
+impl Hash for PointwiseMap<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (self.family, self.name, self.compute, self.result, self.words.len()).hash(state);
     }
 }
 
-impl Map<'_> {
+impl PointwiseMap<'_> {
     /// Copies elements that a shader reads as `value`.
-    pub const fn copy(value: Value) -> Map<'static> {
-        Map {
+    pub const fn copy(value: Value) -> PointwiseMap<'static> {
+        PointwiseMap {
             family: "copy",
             name: "copy_",
             inputs: &["x"],
@@ -82,7 +81,7 @@ pub fn pointwise(expr: &Expr, compute: DType, out: View<'_>, ins: &[Source<'_>])
     gpu.supports(expr.key, compute)?;
     let result = if expr.predicate { Value::Bool } else { value };
     let body = || format!("return {};", prelude::expression(value, expr.wgsl, expr.inputs));
-    let map = Map {
+    let map = PointwiseMap {
         family: "pointwise",
         name: expr.key,
         inputs: expr.inputs,
@@ -113,7 +112,7 @@ pub fn copy(out: View<'_>, src: View<'_>) -> Result<()> {
         gpu.supports("copy_", out.dtype)?;
         (Stored::of(out.dtype), Stored::of(src.dtype).value())
     };
-    run(gpu, &Map::copy(value), out, stored, &[Source::View(src)])
+    run(gpu, &PointwiseMap::copy(value), out, stored, &[Source::View(src)])
 }
 
 /// Copies `src` with `dims` reversed. A reversed stride is negative, which works since 32-bit indices wrap.
@@ -136,7 +135,7 @@ pub fn flip(out: View<'_>, src: View<'_>, dims: &[usize]) -> Result<()> {
     }
     let stored = Stored::bits(out.dtype);
     let body = || "return x_;".to_owned();
-    let map = Map {
+    let map = PointwiseMap {
         family: "copy",
         name: "copy_",
         inputs: &["x"],
@@ -162,7 +161,7 @@ pub fn fill(out: View<'_>, value: Scalar) -> Result<()> {
     } else {
         (&|| "return bitcast<i32>(p0);".to_owned(), &words[..1])
     };
-    let map = Map {
+    let map = PointwiseMap {
         family: "fill",
         name: "fill_",
         inputs: &[],
@@ -178,7 +177,7 @@ pub fn fill(out: View<'_>, value: Scalar) -> Result<()> {
 /// Writes `map` to `out`, whose elements are accessed as `stored`.
 pub(in crate::gpu) fn run(
     gpu: &Gpu,
-    map: &Map<'_>,
+    map: &PointwiseMap<'_>,
     out: View<'_>,
     stored: Stored,
     ins: &[Source<'_>],
@@ -248,7 +247,13 @@ fn in_quads(space: &Space, offsets: &[usize]) -> bool {
         && space.strides.iter().zip(offsets).all(fits)
 }
 
-fn launch(gpu: &Gpu, map: &Map<'_>, out: View<'_>, stored: Stored, ins: &[Source<'_>]) -> Result<()> {
+fn launch(
+    gpu: &Gpu,
+    map: &PointwiseMap<'_>,
+    out: View<'_>,
+    stored: Stored,
+    ins: &[Source<'_>],
+) -> Result<()> {
     let views = |source: &Source<'_>| if let Source::View(view) = source { Some(view.offset) } else { None };
     let offsets: SmallVec<[usize; 8]> =
         [out.offset].into_iter().chain(ins.iter().filter_map(views)).collect();
@@ -262,7 +267,7 @@ fn launch(gpu: &Gpu, map: &Map<'_>, out: View<'_>, stored: Stored, ins: &[Source
     let space = Space::new(out.shape, &operands);
     let quads = in_quads(&space, &offsets);
     let rank = space.rank();
-    let mut plan = Plan { map, out: stored, rank, quads, inputs: SmallVec::new() };
+    let mut plan = PointwisePlan { map, out: stored, rank, quads, inputs: SmallVec::new() };
     let mut buffers: SmallVec<[&Buffer; 8]> = SmallVec::new();
     let mut words = Words::new();
     words.push(out.numel() as u32);
@@ -302,9 +307,6 @@ fn launch(gpu: &Gpu, map: &Map<'_>, out: View<'_>, stored: Stored, ins: &[Source
         }
     }
     words.extend_from_slice(map.words);
-    let kernel = gpu.kernel(&plan)?;
     let items = if quads { out.numel().div_ceil(4) } else { out.numel() };
-    let groups = groups(items, GROUP);
-    gpu.stream()
-        .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+    gpu.launch(&plan, &buffers, &words, groups(items, GROUP))
 }

@@ -8,9 +8,17 @@ use crate::gpu::kernels::reduce::name;
 use crate::gpu::shader::code::{Code, GROUP, Shader};
 use crate::gpu::shader::stored::{Stored, Value};
 
+/// The operation on the result of the last stage.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(in crate::gpu) enum ReduceFinish {
+    Plain,
+    Scale,
+    ScaleAndRoot,
+}
+
 /// Distinguishes one kernel from another.
 #[derive(Clone, Copy, Hash)]
-pub(in crate::gpu) struct Kind {
+pub(in crate::gpu) struct ReduceKind {
     pub fold: Reduction,
     pub sum: Value,
     pub x: Stored,
@@ -23,10 +31,10 @@ pub(in crate::gpu) struct Kind {
     pub candidates: bool,
     pub center: bool,
     pub shared: bool,
-    pub finish: u8,
+    pub finish: ReduceFinish,
 }
 
-impl Kind {
+impl ReduceKind {
     /// Returns the WGSL of `Acc`, `nothing()` and `join(a, b)`, which combines two partial results.
     fn algebra(&self) -> String {
         let t = self.sum.name();
@@ -137,16 +145,16 @@ impl Kind {
         code.push("  acc = join_all(acc, me);\n  if (lane > 0u || !there) { return; }\n");
         let (result, from) = match self.finish {
             _ if self.fold.is_arg() => ("i32(acc.i)".to_owned(), Value::I32),
-            1 => (format!("acc * {}", number(self.sum, code)), self.sum),
-            2 => (format!("sqrt(acc * {})", number(self.sum, code)), self.sum),
-            _ => ("acc".to_owned(), self.sum),
+            ReduceFinish::Scale => (format!("acc * {}", number(self.sum, code)), self.sum),
+            ReduceFinish::ScaleAndRoot => (format!("sqrt(acc * {})", number(self.sum, code)), self.sum),
+            ReduceFinish::Plain => ("acc".to_owned(), self.sum),
         };
         code.push(&format!("  let result = {result};\n"));
         code.push(&format!("  o_set({out_at}, {});\n}}\n", from.convert_to_stored(self.out, "result")));
     }
 }
 
-impl ShaderKind for Kind {
+impl ShaderKind for ReduceKind {
     fn name(&self) -> &'static str {
         name(self.fold)
     }
@@ -173,40 +181,36 @@ impl ShaderKind for Kind {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
+crate::gpu::shader::samples::shader_samples!(ReduceKind, |check| {
     use crate::base::DType;
     use crate::gpu::kernels::reduce::accumulator;
-    use crate::gpu::shader::code::validate;
-
-    #[test]
-    fn kernels_are_valid() {
-        use Reduction::{All, Any, ArgMax, ArgMin, Max, Min, Prod, Sum, SumAbs, SumSq};
-        for fold in [Sum, Prod, Max, Min, ArgMax, ArgMin, All, Any, SumSq, SumAbs] {
-            for dtype in [DType::Bool, DType::F16, DType::I32, DType::F32, DType::I64, DType::F64] {
-                let sum = accumulator(fold, dtype);
-                for bits in 0..8 {
-                    let kind = Kind {
-                        fold,
-                        sum,
-                        x: Stored::of(dtype),
-                        out: if fold.is_arg() { Stored::I64 } else { Stored::Bool },
-                        row_rank: 1 + bits,
-                        rank: 1 + 2 * bits,
-                        lanes: [1, 32, GROUP][bits % 3],
-                        parted: bits & 2 > 0,
-                        candidates: fold.is_arg() && bits & 4 > 0,
-                        center: fold == SumSq && bits & 4 > 0,
-                        shared: bits & 4 > 0,
-                        finish: if matches!(sum, Value::F32 | Value::F64) && !fold.is_arg() {
-                            bits as u8 % 3
-                        } else {
-                            0
-                        },
-                    };
-                    validate(&kind.shader());
+    use Reduction::{All, Any, ArgMax, ArgMin, Max, Min, Prod, Sum, SumAbs, SumSq};
+    for fold in [Sum, Prod, Max, Min, ArgMax, ArgMin, All, Any, SumSq, SumAbs] {
+        for dtype in [DType::Bool, DType::F16, DType::I32, DType::F32, DType::I64, DType::F64] {
+            let sum = accumulator(fold, dtype);
+            let finishes = match sum {
+                Value::F32 | Value::F64 if !fold.is_arg() => {
+                    [ReduceFinish::Plain, ReduceFinish::Scale, ReduceFinish::ScaleAndRoot]
                 }
+                _ => [ReduceFinish::Plain; 3],
+            };
+            for bits in 0..8 {
+                let kind = ReduceKind {
+                    fold,
+                    sum,
+                    x: Stored::of(dtype),
+                    out: if fold.is_arg() { Stored::I64 } else { Stored::Bool },
+                    row_rank: 1 + bits,
+                    rank: 1 + 2 * bits,
+                    lanes: [1, 32, GROUP][bits % 3],
+                    parted: bits & 2 > 0,
+                    candidates: fold.is_arg() && bits & 4 > 0,
+                    center: fold == SumSq && bits & 4 > 0,
+                    shared: bits & 4 > 0,
+                    finish: finishes[bits % 3],
+                };
+                check(&kind);
             }
         }
     }
-}
+});

@@ -8,26 +8,16 @@ use crate::base::{DType, Dims, Error, Reduction, Result, Scalar, contiguous_stri
 use crate::gpu::device::fault::{Origin, Wrong};
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::memory::alloc;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::device::{Gpu, gpu};
 use crate::gpu::kernels::index::{IndexBy, index_get};
 use crate::gpu::kernels::pointwise::code::push_number;
 use crate::gpu::kernels::pointwise::fill;
-use crate::gpu::kernels::reduce::code::Kind;
+use crate::gpu::kernels::reduce::code::{ReduceFinish, ReduceKind};
 use crate::gpu::launch::index_space::{Space, Words, check, groups};
 use crate::gpu::shader::code::{GROUP, lanes};
 use crate::gpu::shader::stored::{Stored, Value};
 use smallvec::SmallVec;
-
-/// The operation on the result of the last stage.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Finish {
-    Plain,
-    Scale(f64),
-    /// The square root of the scaled result.
-    Root(f64),
-}
 
 /// One stage. Each row has `K` elements in `parts` parts of `chunk` elements; each part gives one element
 /// of the output.
@@ -41,7 +31,9 @@ struct Stage<'a> {
     candidates: Option<(&'a Buffer, usize, usize)>,
     /// Per row, the value to subtract before squaring.
     center: Option<&'a Buffer>,
-    finish: Finish,
+    finish: ReduceFinish,
+    /// The factor of `finish`.
+    scale: f64,
 }
 
 /// The dimensions, split into rows and the elements of a row.
@@ -56,15 +48,19 @@ const OUT: usize = 1;
 /// Reduces `x` over `dims` into `out`, which has the shape of `x` with those dimensions set to 1.
 pub fn reduce(fold: Reduction, out: View<'_>, x: View<'_>, dims: &[usize]) -> Result<()> {
     let sum = accumulator(fold, x.dtype);
-    run(Stage { fold, sum, x, candidates: None, center: None, finish: Finish::Plain }, out, dims)
+    run(
+        Stage { fold, sum, x, candidates: None, center: None, finish: ReduceFinish::Plain, scale: 1.0 },
+        out,
+        dims,
+    )
 }
 
 /// The mean over `dims`, with the same accumulator type as a sum of `x`.
 pub fn mean(out: View<'_>, x: View<'_>, dims: &[usize]) -> Result<()> {
     let sum = accumulator(Reduction::Sum, out.dtype);
     let count: usize = dims.iter().map(|&d| x.shape[d]).product();
-    let finish = Finish::Scale(1.0 / count as f64);
-    run(Stage { fold: Reduction::Sum, sum, x, candidates: None, center: None, finish }, out, dims)
+    let (finish, scale) = (ReduceFinish::Scale, 1.0 / count as f64);
+    run(Stage { fold: Reduction::Sum, sum, x, candidates: None, center: None, finish, scale }, out, dims)
 }
 
 /// The variance over `dims` (or its root), divided by the count minus `correction`: first the means, then
@@ -77,8 +73,10 @@ pub fn var(out: View<'_>, x: View<'_>, dims: &[usize], correction: f64, sqrt: bo
     mean(View { buffer: &middle, dtype, shape: out.shape, strides: &strides, offset: 0 }, x, dims)?;
     let count: usize = dims.iter().map(|&d| x.shape[d]).product();
     let scale = 1.0 / (count as f64 - correction).max(0.0);
-    let finish = if sqrt { Finish::Root(scale) } else { Finish::Scale(scale) };
-    run(Stage { fold: Reduction::SumSq, sum, x, candidates: None, center: Some(&middle), finish }, out, dims)
+    let finish = if sqrt { ReduceFinish::ScaleAndRoot } else { ReduceFinish::Scale };
+    let stage =
+        Stage { fold: Reduction::SumSq, sum, x, candidates: None, center: Some(&middle), finish, scale };
+    run(stage, out, dims)
 }
 
 /// The maximum (or minimum) along `dim` and its first index; `indices` are int64.
@@ -165,7 +163,7 @@ fn run(stage: Stage<'_>, out: View<'_>, dims: &[usize]) -> Result<()> {
 /// Fills `out` with the reduction of no elements.
 fn empty(stage: &Stage<'_>, out: View<'_>) -> Result<()> {
     let value = match (stage.fold, stage.finish) {
-        (_, Finish::Scale(_) | Finish::Root(_)) => Scalar::Float(f64::NAN),
+        (_, ReduceFinish::Scale | ReduceFinish::ScaleAndRoot) => Scalar::Float(f64::NAN),
         (Reduction::Sum | Reduction::SumSq | Reduction::SumAbs, _) => Scalar::Int(0),
         (Reduction::Prod, _) => Scalar::Int(1),
         (Reduction::All, _) => Scalar::Bool(true),
@@ -211,7 +209,7 @@ fn staged(
     let shape = [parts, rows];
     let strides = [rows, 1];
     let between = View { buffer: &partial, dtype, shape: &shape, strides: &strides, offset: 0 };
-    let first = Stage { finish: Finish::Plain, ..stage };
+    let first = Stage { finish: ReduceFinish::Plain, ..stage };
     launch(gpu, &first, split, between, (rows, count, parts), lanes)?;
 
     if arg {
@@ -261,10 +259,10 @@ fn launch(
         words.push(step as u32);
     }
     buffers.extend(stage.center);
-    if let Finish::Scale(scale) | Finish::Root(scale) = stage.finish {
-        push_number(stage.sum, Scalar::Float(scale), &mut words);
+    if stage.finish != ReduceFinish::Plain {
+        push_number(stage.sum, Scalar::Float(stage.scale), &mut words);
     }
-    let kind = Kind {
+    let kind = ReduceKind {
         fold: stage.fold,
         sum: stage.sum,
         x: Stored::of(stage.x.dtype),
@@ -276,14 +274,7 @@ fn launch(
         candidates: stage.candidates.is_some(),
         center: stage.center.is_some(),
         shared: out.buffer.same(stage.x.buffer),
-        finish: match stage.finish {
-            Finish::Plain => 0,
-            Finish::Scale(_) => 1,
-            Finish::Root(_) => 2,
-        },
+        finish: stage.finish,
     };
-    let kernel = gpu.kernel(&kind)?;
-    let groups = groups(rows * parts, GROUP / lanes);
-    gpu.stream()
-        .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+    gpu.launch(&kind, &buffers, &words, groups(rows * parts, GROUP / lanes))
 }

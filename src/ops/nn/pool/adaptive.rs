@@ -1,17 +1,17 @@
 //! Adaptive pooling: windows divide the image into nearly equal parts.
 
 use super::{
-    as_line, as_plane, check_rank, check_sizes, fail, image, largest, means, one, per_dim, picked, returned,
-    single, three, zeros,
+    as_line, as_plane, check_rank, check_sizes, fail, gather_planes, image, largest, max_pool_gradient,
+    means, one, per_dim, single, three, zeros,
 };
-use crate::base::pool::{Count, Pool};
+use crate::base::kernel_args::pool::{PoolDivisor, PoolWindows};
 use crate::base::{MemoryFormat, Windows};
 use crate::ops::prelude::*;
 use crate::ops::shape::as_strided::as_strided_;
 use smallvec::smallvec;
 
 /// The windows that divide an image into `output` parts.
-fn adaptive(shape: &[usize], output: &[i64]) -> Result<Pool> {
+fn adaptive(shape: &[usize], output: &[i64]) -> Result<PoolWindows> {
     let windows = Windows {
         image: three(&image(shape, output.len()), 1),
         kernel: [1; 3],
@@ -21,7 +21,7 @@ fn adaptive(shape: &[usize], output: &[i64]) -> Result<Pool> {
         dilation: [1; 3],
     };
     windows.check()?;
-    Ok(Pool { windows, adaptive: true, count: Count::Inside })
+    Ok(PoolWindows { windows, adaptive: true, count: PoolDivisor::Inside })
 }
 
 macro_rules! primitives {
@@ -36,7 +36,7 @@ macro_rules! primitives {
                 $MaxBack::call(&g, &input, &result1)
             }
             fn tangent(t_input: &Tensor, result1: &Tensor) -> Result<Tensor> {
-                picked(t_input, result1, $dims)
+                gather_planes(t_input, result1, $dims)
             }
         }
 
@@ -46,10 +46,10 @@ macro_rules! primitives {
                 let (g, input) = (grad_output.body(), input.body());
                 check_filled($max_back, "grad_output", g.shape(), 1)?;
                 let pool = adaptive(input.shape(), &image(g.shape(), $dims))?;
-                returned(&g, &indices.body(), &input, Some(&pool), $dims)
+                max_pool_gradient(&g, &indices.body(), &input, Some(&pool), $dims)
             }
             fn d_grad_output(g: Tensor, indices: Tensor) -> Result<Tensor> {
-                picked(&g, &indices, $dims)
+                gather_planes(&g, &indices, $dims)
             }
             fn d_input(at: Meta) -> Result<Tensor> {
                 zeros(&at)

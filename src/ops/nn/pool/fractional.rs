@@ -1,6 +1,6 @@
 //! Fractional pooling: windows begin at random places.
 
-use super::{check_sizes, fail, picked, resized, returned, three, zeros};
+use super::{check_sizes, fail, gather_planes, max_pool_gradient, replace_sizes, three, zeros};
 use crate::base::numel;
 use crate::operator::primitives::{constant, views};
 use crate::ops::indexing::index;
@@ -10,7 +10,7 @@ use crate::tensor::mode;
 use smallvec::smallvec;
 
 /// `0, 1, …` along one of `dims` dimensions.
-fn counted(n: usize, dim: usize, dims: usize, device: Device) -> Result<V> {
+fn count_along(n: usize, dim: usize, dims: usize, device: Device) -> Result<V> {
     let mut shape: Dims = smallvec![1; dims];
     shape[dim] = n;
     let numbers = crate::ops::creation::ranges::range(Scalar::Int(0), Scalar::Int(1), n, DType::I64, device)?;
@@ -40,13 +40,13 @@ fn at_random(
         let number = V::from(slices::slice(&samples, 1, Some(column), Some(column + 1), 1)?);
         let alpha = if many < 2 { 0.0 } else { last as f64 / (many as f64 - 1.0) };
         let place = |i: V| ((i.cast(dtype) + &number) * alpha).cast(DType::I64);
-        let steps = counted(many, 1, 2, device)?;
-        let start = place(steps.clone()) - place(counted(1, 1, 2, device)?);
+        let steps = count_along(many, 1, 2, device)?;
+        let start = place(steps.clone()) - place(count_along(1, 1, 2, device)?);
         let at_end = crate::ops::elementwise::arithmetic::eq(&steps.tensor()?, many as f64 - 1.0)?;
         let start = select(start, Scalar::Int(last), at_end);
         let mut line: Dims = smallvec![1; ndim];
         (line[0], line[1 + d]) = (planes, many);
-        let taps = counted(kernel[d] as usize, 1 + dims + d, ndim, device)?;
+        let taps = count_along(kernel[d] as usize, 1 + dims + d, ndim, device)?;
         places = places * V::from(Scalar::Int(size as i64)) + start.reshape(&line) + taps;
     }
     let whole = places.shape();
@@ -56,7 +56,7 @@ fn at_random(
     let values = views::reshape(&index::Gather::call(&plane, -1, &places)?, &[planes, many, taps])?;
     let [values, at] = crate::ops::reduction::extrema::max_along(&values, -1, true)?;
     let indices = index::Gather::call(&views::reshape(&places, &[planes, many, taps])?, -1, &at)?;
-    let result = resized(&shape, &three(output, 1), dims);
+    let result = replace_sizes(&shape, &three(output, 1), dims);
     Ok([views::reshape(&values, &result)?, views::reshape(&indices, &result)?])
 }
 
@@ -153,7 +153,7 @@ macro_rules! pools {
                 $RandomBack::call(&g, &input, &result1)
             }
             fn tangent(t_input: &Tensor, result1: &Tensor) -> Result<Tensor> {
-                picked(t_input, result1, $dims)
+                gather_planes(t_input, result1, $dims)
             }
             fn batch(
                 b: &Batch,
@@ -172,10 +172,10 @@ macro_rules! pools {
         #[primitive(tangent = fn)]
         impl $RandomBack {
             fn forward(grad_output: &Tensor, input: &Tensor, indices: &Tensor) -> Result<Body> {
-                returned(&grad_output.body(), &indices.body(), &input.body(), None, $dims)
+                max_pool_gradient(&grad_output.body(), &indices.body(), &input.body(), None, $dims)
             }
             fn d_grad_output(g: Tensor, indices: Tensor) -> Result<Tensor> {
-                picked(&g, &indices, $dims)
+                gather_planes(&g, &indices, $dims)
             }
             fn d_input(at: Meta) -> Result<Tensor> {
                 zeros(&at)

@@ -6,7 +6,7 @@ pub mod fractional;
 pub mod sliding;
 pub mod unpool;
 
-use crate::base::pool::Pool;
+use crate::base::kernel_args::pool::PoolWindows;
 use crate::base::{MemoryFormat, Put, numel};
 use crate::cpu::pool::At;
 use crate::operator::bodies::{copy, duplicate, fill};
@@ -39,12 +39,12 @@ fn dense(x: &Body) -> Result<Body> {
     if x.layout.is_contiguous() && x.conj_neg.is_none() { Ok(x.clone()) } else { duplicate(x) }
 }
 
-fn converted(x: &Body, dtype: DType) -> Result<Body> {
+fn convert(x: &Body, dtype: DType) -> Result<Body> {
     if x.dtype == dtype { dense(x) } else { crate::operator::bodies::converted(x, dtype) }
 }
 
 /// Puts `out` into the memory format of `x`, if that has a format for `dims` dimensions.
-fn formatted(out: Body, x: &Body, dims: usize) -> Result<Body> {
+fn match_format(out: Body, x: &Body, dims: usize) -> Result<Body> {
     // A volume without a batch dimension is treated as one example.
     let single = dims == 3 && x.layout.ndim() == 4;
     let mut layout = x.layout.clone();
@@ -67,7 +67,7 @@ fn formatted(out: Body, x: &Body, dims: usize) -> Result<Body> {
 }
 
 /// `shape` with the last dimensions replaced by `sizes`.
-fn resized(shape: &[usize], sizes: &[usize; 3], dims: usize) -> Dims {
+fn replace_sizes(shape: &[usize], sizes: &[usize; 3], dims: usize) -> Dims {
     let mut shape = Dims::from_slice(shape);
     let lead = shape.len() - dims;
     (0..dims).for_each(|d| shape[lead + d] = sizes[3 - dims + d]);
@@ -92,13 +92,19 @@ fn compute_type(op: &'static str, x: &Body, others: &[DType]) -> Result<DType> {
     }
 }
 
-fn largest(op: &'static str, input: &Body, pool: &Pool, dims: usize, whole: &[DType]) -> Result<[Body; 2]> {
+fn largest(
+    op: &'static str,
+    input: &Body,
+    pool: &PoolWindows,
+    dims: usize,
+    whole: &[DType],
+) -> Result<[Body; 2]> {
     let dtype = compute_type(op, input, whole)?;
-    let shape = resized(input.shape(), &pool.windows.result, dims);
+    let shape = replace_sizes(input.shape(), &pool.windows.result, dims);
     let (values, indices) =
         (Body::new(&shape, dtype, input.device())?, Body::new(&shape, DType::I64, input.device())?);
     if values.numel() > 0 {
-        let x = converted(input, dtype)?;
+        let x = convert(input, dtype)?;
         let size: usize = pool.windows.image.iter().product();
         if u32::try_from(size).is_err() {
             return Err(Error::runtime("max_pool: images of 2^32 elements or more are not supported"));
@@ -108,30 +114,30 @@ fn largest(op: &'static str, input: &Body, pool: &Pool, dims: usize, whole: &[DT
             cpu: crate::cpu::pool::max_pool(pool, planes, values.host()?, indices.host()?, x.host()?),
             gpu: crate::gpu::max_pool(pool, values.gpu()?, indices.gpu()?, x.gpu()?))?;
     }
-    let values = if values.dtype == input.dtype { values } else { converted(&values, input.dtype)? };
+    let values = if values.dtype == input.dtype { values } else { convert(&values, input.dtype)? };
     // Adaptive pools in three dimensions return contiguous results, as PyTorch's do.
     if dims == 3 && pool.adaptive {
         return Ok([values, indices]);
     }
-    Ok([formatted(values, input, dims)?, formatted(indices, input, dims)?])
+    Ok([match_format(values, input, dims)?, match_format(indices, input, dims)?])
 }
 
 /// The maxima without their indices, for tensors in host memory.
-fn highest(op: &'static str, input: &Body, pool: &Pool, dims: usize) -> Result<Body> {
+fn highest(op: &'static str, input: &Body, pool: &PoolWindows, dims: usize) -> Result<Body> {
     let dtype = compute_type(op, input, &[])?;
-    let values = Body::new(&resized(input.shape(), &pool.windows.result, dims), dtype, input.device())?;
-    let x = converted(input, dtype)?;
+    let values = Body::new(&replace_sizes(input.shape(), &pool.windows.result, dims), dtype, input.device())?;
+    let x = convert(input, dtype)?;
     let planes = x.numel() / pool.windows.image.iter().product::<usize>();
     // SAFETY: two contiguous tensors with this number of planes; `values` is new.
     unsafe { crate::cpu::pool::max_pool_values(pool, planes, values.host()?, x.host()?)? };
-    converted(&values, input.dtype)
+    convert(&values, input.dtype)
 }
 
 /// The mean of each window; or, if `back`, the gradient of an image like `like`.
 fn means(
     op: &'static str,
     input: &Body,
-    pool: &Pool,
+    pool: &PoolWindows,
     dims: usize,
     whole: &[DType],
     like: Option<&Body>,
@@ -139,24 +145,30 @@ fn means(
     let dtype = compute_type(op, input, whole)?;
     let w = &pool.windows;
     let (from, to) = if like.is_some() { (w.result, w.image) } else { (w.image, w.result) };
-    let out = Body::new(&resized(input.shape(), &to, dims), dtype, input.device())?;
+    let out = Body::new(&replace_sizes(input.shape(), &to, dims), dtype, input.device())?;
     if input.numel() == 0 {
         fill(&out, Scalar::Int(0))?;
     } else if out.numel() > 0 {
-        let x = converted(input, dtype)?;
+        let x = convert(input, dtype)?;
         let planes = x.numel() / from.iter().product::<usize>();
         let back = like.is_some();
         fork!([&out, &x],
             cpu: crate::cpu::pool::avg_pool(pool, planes, out.host()?, x.host()?, back),
             gpu: crate::gpu::avg_pool(pool, out.gpu()?, x.gpu()?, back))?;
     }
-    let out = if out.dtype == input.dtype { out } else { converted(&out, input.dtype)? };
-    if dims == 3 { Ok(out) } else { formatted(out, like.unwrap_or(input), dims) }
+    let out = if out.dtype == input.dtype { out } else { convert(&out, input.dtype)? };
+    if dims == 3 { Ok(out) } else { match_format(out, like.unwrap_or(input), dims) }
 }
 
 /// The gradient of a maximum pool: adds the gradients of the maxima at their indices in the image.
 #[cfg_attr(not(feature = "gpu"), allow(unused_variables, reason = "only the GPU asks for the windows"))]
-fn returned(g: &Body, indices: &Body, input: &Body, pool: Option<&Pool>, dims: usize) -> Result<Body> {
+fn max_pool_gradient(
+    g: &Body,
+    indices: &Body,
+    input: &Body,
+    pool: Option<&PoolWindows>,
+    dims: usize,
+) -> Result<Body> {
     let out = Body::new(input.shape(), g.dtype, g.device())?;
     if out.numel() == 0 || g.numel() == 0 || g.device().is_cpu() {
         fill(&out, Scalar::Int(0))?;
@@ -167,18 +179,18 @@ fn returned(g: &Body, indices: &Body, input: &Body, pool: Option<&Pool>, dims: u
         return if dims == 3 && pool.is_some_and(|pool| pool.adaptive) {
             Ok(out)
         } else {
-            formatted(out, input, dims)
+            match_format(out, input, dims)
         };
     }
     let Some(pool) = pool else {
         fill(&out, Scalar::Int(0))?;
-        scattered(&out, indices, g, dims, Put::Add)?;
-        return formatted(out, input, dims);
+        scatter_planes(&out, indices, g, dims, Put::Add)?;
+        return match_format(out, input, dims);
     };
     let (g, indices) = (dense(g)?, dense(indices)?);
     fork!([&out, &g, &indices], cpu: Ok(()),
         gpu: crate::gpu::max_pool_backward(pool, out.gpu()?, g.gpu()?, indices.gpu()?))?;
-    formatted(out, input, dims)
+    match_format(out, input, dims)
 }
 
 /// Reads, writes or adds elements at indices into the planes of the last dimensions, in host memory.
@@ -198,7 +210,7 @@ fn at_places(at: At, out: &Body, indices: &Body, x: &Body, dims: usize) -> Resul
 }
 
 /// The elements of `x` at indices into its planes.
-fn picked(x: &Tensor, indices: &Tensor, dims: usize) -> Result<Tensor> {
+fn gather_planes(x: &Tensor, indices: &Tensor, dims: usize) -> Result<Tensor> {
     let flat = |t: &Tensor| -> Result<Tensor> {
         let shape = t.shape();
         let lead = shape.len() - dims;
@@ -214,7 +226,7 @@ fn zeros(at: &Meta) -> Result<Tensor> {
 }
 
 /// Writes or adds values at indices into planes, by the kernel of `scatter`.
-fn scattered(out: &Body, indices: &Body, x: &Body, dims: usize, how: Put) -> Result<()> {
+fn scatter_planes(out: &Body, indices: &Body, x: &Body, dims: usize, how: Put) -> Result<()> {
     let lead = out.layout.ndim() - dims;
     let flat = |t: &Body| {
         let mut shape = Dims::from_slice(&t.shape()[..lead]);

@@ -1,11 +1,11 @@
 //! Pools with sliding windows.
 
 use super::{
-    WORDS, as_line, as_plane, check_rank, fail, highest, image, largest, means, one, per_dim, picked,
-    returned, single, three, zeros,
+    WORDS, as_line, as_plane, check_rank, fail, gather_planes, highest, image, largest, max_pool_gradient,
+    means, one, per_dim, single, three, zeros,
 };
 use crate::base::Windows;
-use crate::base::pool::{Count, Pool};
+use crate::base::kernel_args::pool::{PoolDivisor, PoolWindows};
 use crate::ops::prelude::*;
 use crate::tensor::any_requires_grad;
 use smallvec::smallvec;
@@ -45,7 +45,7 @@ impl Slide<'_> {
         Ok(count - i64::from(outside))
     }
 
-    fn pool(&self, shape: &[usize], count: Count) -> Result<Pool> {
+    fn pool(&self, shape: &[usize], count: PoolDivisor) -> Result<PoolWindows> {
         let sizes = image(shape, self.kernel.len());
         let result: Result<Ints> = (0..sizes.len()).map(|d| self.count(d, sizes[d])).collect();
         let windows = Windows {
@@ -57,7 +57,7 @@ impl Slide<'_> {
             dilation: three(self.dilation, 1),
         };
         windows.check()?;
-        Ok(Pool { windows, adaptive: false, count })
+        Ok(PoolWindows { windows, adaptive: false, count })
     }
 }
 
@@ -71,12 +71,12 @@ fn averaging(
     ceil: bool,
     padded: bool,
     divisor: Option<i64>,
-) -> Result<Pool> {
+) -> Result<PoolWindows> {
     let dilation = smallvec![1; kernel.len()];
     let count = match divisor {
-        Some(n) => Count::Given(n),
-        None if padded => Count::Padded,
-        None => Count::Inside,
+        Some(n) => PoolDivisor::Given(n),
+        None if padded => PoolDivisor::Padded,
+        None => PoolDivisor::Inside,
     };
     Slide { kernel, stride, padding, dilation: &dilation, ceil }.pool(shape, count)
 }
@@ -95,7 +95,7 @@ macro_rules! primitives {
             ) -> Result<[Body; 2]> {
                 let slide = Slide { kernel: kernel_size, stride, padding, dilation, ceil: ceil_mode };
                 let input = input.body();
-                largest($max_name, &input, &slide.pool(input.shape(), Count::Inside)?, $dims, WHOLE)
+                largest($max_name, &input, &slide.pool(input.shape(), PoolDivisor::Inside)?, $dims, WHOLE)
             }
             #[allow(clippy::too_many_arguments, reason = "what a pool is told")]
             fn d_input(
@@ -109,28 +109,28 @@ macro_rules! primitives {
                 ceil_mode: bool,
             ) -> Result<Tensor> {
                 let slide = Slide { kernel: kernel_size, stride, padding, dilation, ceil: ceil_mode };
-                $MaxBack::call(&g, &input, &result1, slide.pool(&input.shape(), Count::Inside)?)
+                $MaxBack::call(&g, &input, &result1, slide.pool(&input.shape(), PoolDivisor::Inside)?)
             }
             fn tangent(t_input: &Tensor, result1: &Tensor) -> Result<Tensor> {
-                picked(t_input, result1, $dims)
+                gather_planes(t_input, result1, $dims)
             }
         }
 
         #[primitive(tangent = fn)]
         impl $MaxBack {
-            fn forward(grad_output: &Tensor, input: &Tensor, indices: &Tensor, #[hidden] pool: Pool) -> Result<Body> {
-                returned(&grad_output.body(), &indices.body(), &input.body(), Some(&pool), $dims)
+            fn forward(grad_output: &Tensor, input: &Tensor, indices: &Tensor, #[hidden] pool: PoolWindows) -> Result<Body> {
+                max_pool_gradient(&grad_output.body(), &indices.body(), &input.body(), Some(&pool), $dims)
             }
             fn d_grad_output(g: Tensor, indices: Tensor) -> Result<Tensor> {
-                picked(&g, &indices, $dims)
+                gather_planes(&g, &indices, $dims)
             }
             fn d_input(at: Meta) -> Result<Tensor> {
                 zeros(&at)
             }
-            fn tangent(t_grad_output: &Tensor, input: &Tensor, indices: &Tensor, pool: Pool) -> Result<Tensor> {
+            fn tangent(t_grad_output: &Tensor, input: &Tensor, indices: &Tensor, pool: PoolWindows) -> Result<Tensor> {
                 $MaxBack::call(t_grad_output, input, indices, pool)
             }
-            fn batch(b: &Batch, grad_output: &Tensor, input: &Tensor, indices: &Tensor, pool: Pool) -> Result<Tensor> {
+            fn batch(b: &Batch, grad_output: &Tensor, input: &Tensor, indices: &Tensor, pool: PoolWindows) -> Result<Tensor> {
                 let (g, x, indices) = (b.full(grad_output)?, b.full(input)?, b.full(indices)?);
                 Ok(b.wrap($MaxBack::call(&g, &x, &indices, pool)?))
             }
@@ -245,7 +245,7 @@ fn check_list(name: &str, what: &str, list: &Ints, dims: usize, says: &str) -> R
 }
 
 /// Formats sizes as `kH: 2 kW: 2`.
-fn lettered(prefix: &str, list: &[i64], letters: &[&str]) -> String {
+fn format_sizes(prefix: &str, list: &[i64], letters: &[&str]) -> String {
     let all: Vec<String> = letters.iter().zip(list).map(|(l, n)| format!("{prefix}{l}: {n}")).collect();
     all.join(" ")
 }
@@ -282,7 +282,7 @@ fn check_slide(name: &str, input: &Tensor, slide: &Slide<'_>, largest: bool) -> 
         if list.iter().any(|&n| n <= 0) {
             return fail(format!(
                 "{what} should be greater than zero, but got {}",
-                lettered(letter, list, letters)
+                format_sizes(letter, list, letters)
             ));
         }
     }
@@ -315,8 +315,8 @@ fn check_slide(name: &str, input: &Tensor, slide: &Slide<'_>, largest: bool) -> 
     if !largest && dims == 3 && (0..3).any(|d| sizes[d] < slide.kernel[d]) {
         return fail(format!(
             "input image ({}) smaller than kernel size ({})",
-            lettered("", &sizes, letters),
-            lettered("k", slide.kernel, letters)
+            format_sizes("", &sizes, letters),
+            format_sizes("k", slide.kernel, letters)
         ));
     }
     if result.iter().any(|&n| n < 1) {
@@ -548,7 +548,7 @@ pub fn max_pool1d(
     }
     // Indices are only needed for gradients.
     if input.device().is_cpu() && !any_requires_grad([input]) && !input.is_special() {
-        let pool = slide.pool(&shape, Count::Inside)?;
+        let pool = slide.pool(&shape, PoolDivisor::Inside)?;
         return highest("max_pool1d_impl", &input.body(), &pool, 1).map(Tensor::new);
     }
     max_pool1d_with_indices(input, kernel_size, Some(own), padding, dilation, ceil_mode)

@@ -1,23 +1,23 @@
 //! Unpooling: puts values back at the indices that a maximum pool returned.
 
-use super::{WORDS, at_places, fail, formatted, picked, resized, scattered, three};
+use super::{WORDS, at_places, fail, gather_planes, match_format, replace_sizes, scatter_planes, three};
 use crate::base::Put;
 use crate::cpu::pool::At;
 use crate::operator::bodies::fill;
 use crate::ops::prelude::*;
 
 /// An image with the values at their indices, and zeros elsewhere.
-fn unpooled(input: &Tensor, indices: &Tensor, sizes: &Ints) -> Result<Body> {
+fn unpool_planes(input: &Tensor, indices: &Tensor, sizes: &Ints) -> Result<Body> {
     let (x, places, dims) = (input.body(), indices.body(), sizes.len());
-    let shape = resized(x.shape(), &three(sizes, 1), dims);
+    let shape = replace_sizes(x.shape(), &three(sizes, 1), dims);
     let out = Body::new(&shape, x.dtype, x.device())?;
     fill(&out, Scalar::Int(0))?;
     if x.device().is_cpu() {
         at_places(At::Put, &out, &places, &x, dims)?;
-        return formatted(out, &x, dims);
+        return match_format(out, &x, dims);
     }
-    scattered(&out, &places, &x, dims, Put::Assign)?;
-    formatted(out, &x, dims)
+    scatter_planes(&out, &places, &x, dims, Put::Assign)?;
+    match_format(out, &x, dims)
 }
 
 fn check_unpool(input: &Tensor, indices: &Tensor, sizes: &Ints, dims: usize) -> Result<()> {
@@ -63,10 +63,10 @@ macro_rules! unpools {
         #[primitive(tangent = fn)]
         impl $Unpool {
             fn forward(input: &Tensor, indices: &Tensor, #[hidden] output_size: &Ints) -> Result<Body> {
-                unpooled(input, indices, output_size)
+                unpool_planes(input, indices, output_size)
             }
             fn d_input(g: Tensor, indices: Tensor) -> Result<Tensor> {
-                picked(&g, &indices, $dims)
+                gather_planes(&g, &indices, $dims)
             }
             fn tangent(t_input: &Tensor, indices: &Tensor, output_size: &Ints) -> Result<Tensor> {
                 $Unpool::call(t_input, indices, output_size)
@@ -77,7 +77,7 @@ macro_rules! unpools {
         }
 
         #[doc = concat!("Put maxima back where pooling over ", $dims, " dimensions found them, and zeros elsewhere.")]
-        #[operator(nn, out(declared), autocast = single, sample = "unpooled(name)")]
+        #[operator(nn, out(declared), autocast = single, sample = "unpool_planes(name)")]
         pub fn $unpool(
             input: &Tensor,
             indices: &Tensor,

@@ -1,6 +1,6 @@
 //! Sliding windows over an image: of convolutions, of pooling, of `unfold`.
 
-use super::{Result, try_alloc};
+use crate::base::{Result, try_alloc};
 
 /// The sizes and strides of windows. Dimensions that an image does not have come first, with size and stride
 /// 1.

@@ -3,16 +3,16 @@
 use super::Windows;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Pool {
+pub struct PoolWindows {
     /// In adaptive pooling only the image and result sizes are used.
     pub windows: Windows,
     pub adaptive: bool,
-    pub count: Count,
+    pub count: PoolDivisor,
 }
 
 /// The divisor of an average.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Count {
+pub enum PoolDivisor {
     /// The number of elements of the window inside the image.
     Inside,
     /// The number of elements including the padding.
@@ -22,7 +22,7 @@ pub enum Count {
 
 /// The windows along one dimension.
 #[derive(Clone, Debug, Default)]
-pub struct Line {
+pub struct PoolLine {
     pub starts: Vec<usize>,
     pub ends: Vec<usize>,
     pub step: usize,
@@ -30,29 +30,29 @@ pub struct Line {
     pub counts: Vec<usize>,
     /// The stride, and the run of each tap; for sliding windows only.
     pub stride: usize,
-    pub runs: Vec<Run>,
+    pub runs: Vec<TapRun>,
 }
 
 /// A tap is inside the image for the windows from `low` to `high`; for the first of them it is at `from`.
 #[derive(Clone, Copy, Debug)]
-pub struct Run {
+pub struct TapRun {
     pub low: usize,
     pub high: usize,
     pub from: usize,
 }
 
-impl Pool {
-    pub fn line(&self, d: usize) -> Line {
+impl PoolWindows {
+    pub fn line(&self, d: usize) -> PoolLine {
         let w = &self.windows;
         let (size, count) = (w.image[d], w.result[d]);
         if self.adaptive {
             let starts: Vec<usize> = (0..count).map(|o| o * size / count).collect();
             let ends: Vec<usize> = (0..count).map(|o| ((o + 1) * size).div_ceil(count)).collect();
             let counts = starts.iter().zip(&ends).map(|(start, end)| end - start).collect();
-            return Line { starts, ends, step: 1, counts, ..Line::default() };
+            return PoolLine { starts, ends, step: 1, counts, ..PoolLine::default() };
         }
         let (kernel, stride, padding, step) = (w.kernel[d], w.stride[d], w.padding[d], w.dilation[d]);
-        let mut line = Line { step, stride, ..Line::default() };
+        let mut line = PoolLine { step, stride, ..PoolLine::default() };
         for o in 0..count {
             // Positions are relative to the start of the padding here.
             let first = o * stride;
@@ -62,7 +62,7 @@ impl Pool {
             line.starts.push(start.min(size));
             line.ends.push(end.saturating_sub(padding));
             line.counts.push(match self.count {
-                Count::Inside => line.ends[o].saturating_sub(start).max(1),
+                PoolDivisor::Inside => line.ends[o].saturating_sub(start).max(1),
                 _ => (first + kernel).min(size + 2 * padding).saturating_sub(first).max(1),
             });
         }
@@ -73,7 +73,7 @@ impl Pool {
                 _ => 0,
             };
             let from = (low * stride + k * step).saturating_sub(padding);
-            line.runs.push(Run { low, high: high.max(low), from });
+            line.runs.push(TapRun { low, high: high.max(low), from });
         }
         line
     }

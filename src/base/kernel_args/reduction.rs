@@ -32,10 +32,10 @@ impl Reduction {
     }
 }
 
-/// The reduction of the losses of examples.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Joined {
-    No,
+/// The `reduction` argument of losses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LossReduction {
+    None,
     Sum,
     Mean,
 }

@@ -1,6 +1,6 @@
 //! The arguments of the kernels of recurrent layers: the cell, the steps, and the buffers.
 
-use super::Result;
+use crate::base::Result;
 
 /// The kind of recurrent cell.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -32,12 +32,12 @@ impl Cell {
 
 /// The sequence of steps. The rows of all steps are concatenated; later steps never have more examples.
 #[derive(Clone, Copy)]
-pub struct Steps<'a> {
+pub struct RecurrentSteps<'a> {
     pub sizes: &'a [i64],
     pub backwards: bool,
 }
 
-impl Steps<'_> {
+impl RecurrentSteps<'_> {
     /// Calls `body` with each step's first row and number of examples, in the order of time or, if `turned`,
     /// in reverse.
     pub fn each(&self, turned: bool, mut body: impl FnMut(usize, usize) -> Result<()>) -> Result<()> {
@@ -60,9 +60,9 @@ impl Steps<'_> {
 /// A layer's buffers, all contiguous and of one dtype: `total` is the number of rows of all steps, `samples`
 /// that of the states, `units` the width.
 #[derive(Clone, Copy)]
-pub struct Layer<'a, B> {
+pub struct RecurrentArgs<'a, B> {
     pub cell: Cell,
-    pub steps: Steps<'a>,
+    pub steps: RecurrentSteps<'a>,
     pub samples: usize,
     pub units: usize,
     /// `[total, gates * units]`: the inputs' contribution to the gates.
@@ -88,7 +88,7 @@ mod tests {
     fn steps_go_with_time_and_against_it() {
         let order = |backwards, turned| {
             let mut seen = Vec::new();
-            let steps = Steps { sizes: &[3, 2, 1], backwards };
+            let steps = RecurrentSteps { sizes: &[3, 2, 1], backwards };
             steps
                 .each(turned, |start, size| {
                     seen.push((start, size));
