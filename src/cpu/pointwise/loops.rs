@@ -301,25 +301,43 @@ simd_fn! {
                 }
                 continue;
             }
-            // Computes register `k` after index `i`.
-            let register = |i: usize, k: usize| {
-                let x = F::X::array(|n| x[n].0.add((i & x[n].1) + k * (LANES & x[n].1)));
-                put(&F::X::block::<F, LANES>(&x, 0), out.add(i + k * LANES));
-            };
             let mut i = 0;
             // Several registers share their addresses: with fewer instructions, the machine reads farther ahead.
             while i + 4 * LANES <= cols {
-                (0..4).for_each(|k| register(i, k));
+                register_of_row::<F, N, LANES>(&x, out, i, 0);
+                register_of_row::<F, N, LANES>(&x, out, i, 1);
+                register_of_row::<F, N, LANES>(&x, out, i, 2);
+                register_of_row::<F, N, LANES>(&x, out, i, 3);
                 i += 4 * LANES;
             }
             while i + LANES <= cols {
-                register(i, 0);
+                register_of_row::<F, N, LANES>(&x, out, i, 0);
                 i += LANES;
             }
             // The last register may overlap the one before.
             if i < cols {
-                register(cols - LANES, 0);
+                register_of_row::<F, N, LANES>(&x, out, cols - LANES, 0);
             }
         }
+    }
+}
+
+/// Computes register `k` after index `i` of a row. A closure would be compiled for the baseline where it is not inlined.
+///
+/// # Safety
+/// The row has these elements.
+#[inline(always)]
+unsafe fn register_of_row<F, const N: usize, const LANES: usize>(
+    x: &[(*const <F::X as Elements<N>>::Element, usize); N],
+    out: *mut F::Result,
+    i: usize,
+    k: usize,
+) where
+    F: Formula<X: Elements<N>>,
+{
+    // SAFETY: the caller's contract.
+    unsafe {
+        let x = F::X::array(|n| x[n].0.add((i & x[n].1) + k * (LANES & x[n].1)));
+        put(&F::X::block::<F, LANES>(&x, 0), out.add(i + k * LANES));
     }
 }
