@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import gradiron as torch
 
 from .._core import Tensor
-from .optimizer import Optimizer, ParamsT, _evaluated, _to_scalar, _zero_step
+from ._declared import DeclaredOptimizer, Lists, Options, count
+from .optimizer import ParamsT, _to_scalar
 
 __all__ = ["Adafactor", "adafactor"]
 
 
-class Adafactor(Optimizer):
+def _mean_square(grad: Tensor, dim: int) -> Tensor:
+    return grad.norm(2, dim=dim, keepdim=True).square_().div_(grad.size(dim))
+
+
+def _size(x: Tensor) -> float:
+    """The root of the mean square of all elements."""
+    return x.norm(2).item() / x.numel() ** 0.5
+
+
+class Adafactor(DeclaredOptimizer):
     """Adafactor: adaptive steps with a factored second moment estimate, to save memory.
 
     Of the squared gradients of a matrix only row and column averages are kept; the step is relative to the size of
@@ -39,8 +48,10 @@ class Adafactor(Optimizer):
         (torch.Size([10, 1]), torch.Size([1, 20]))
     """
 
-    _ADDED: ClassVar[dict[str, Any]] = {"foreach": None}
-    _COUNTS = ("step",)
+    _STATE: ClassVar = {"step": count}
+    _OPTIONS = "lr beta2_decay eps d weight_decay foreach maximize".split()
+    _ADDED: ClassVar = {"foreach": None}
+    _PAIRS: ClassVar = {"eps": ("eps1", "eps2")}
 
     def __init__(
         self,
@@ -68,22 +79,13 @@ class Adafactor(Optimizer):
             raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
         if not 0.0 <= weight_decay:
             raise ValueError(f"weight_decay should be >= 0 but is: {weight_decay}")
-        defaults = {
-            "lr": lr,
-            "beta2_decay": beta2_decay,
-            "eps": eps,
-            "d": d,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, self._chosen_options(locals()))
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         if p.is_complex():
             raise RuntimeError("Adafactor does not support complex parameters")
         grad: Any = p.grad
-        state = {"step": _zero_step(p, False)}
+        state = super()._new_state(p, group)
         if grad.dim() > 1:
             *rest, rows, columns = grad.shape
             state["row_var"] = grad.new_zeros([*rest, rows, 1])
@@ -92,41 +94,47 @@ class Adafactor(Optimizer):
             state["variance"] = torch.zeros_like(grad, memory_format=torch.preserve_format)
         return state
 
-    @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Perform one optimization step."""
-        loss = _evaluated(closure)
-        for group in self.param_groups:
-            params, grads, steps = self._collect(group, "step")
-            states = [self.state[p] for p in params]
-            adafactor(
-                params,
-                grads,
-                [state.get("row_var") for state in states],
-                [state.get("col_var") for state in states],
-                [state.get("variance") for state in states],
-                steps,
-                d=group["d"],
-                lr=group["lr"],
-                beta2_decay=group["beta2_decay"],
-                weight_decay=group["weight_decay"],
-                eps1=group["eps"][0],
-                eps2=group["eps"][1],
-                foreach=group["foreach"],
-                maximize=group["maximize"],
-                grad_scale=getattr(self, "grad_scale", None),
-                found_inf=getattr(self, "found_inf", None),
-            )
-        return loss
+    def _group_options(self, group: dict[str, Any]) -> dict[str, Any]:
+        # A matrix has `row_var` and `col_var`, a vector `variance`.
+        states = [self.state[p] for p in group["params"] if p.grad is not None]
+        lists = {f"{name}s": [state.get(name) for state in states] for name in ("row_var", "col_var", "variance")}
+        scaling = {name: getattr(self, name, None) for name in ("grad_scale", "found_inf")}
+        return super()._group_options(group) | lists | scaling
 
+    @classmethod
+    def _check_arguments(cls, params: list[Tensor], lists: Lists, options: Options) -> None:
+        if not all(isinstance(step, Tensor) for step in lists["step"]):
+            raise RuntimeError("`state_steps` argument must contain a list of singleton tensors")
+        if options["grad_scale"] is not None or options["found_inf"] is not None:
+            raise AssertionError("Grad scaling should occur outside of optimizer.step()")
 
-def _mean_square(grad: Tensor, dim: int) -> Tensor:
-    return grad.norm(2, dim=dim, keepdim=True).square_().div_(grad.size(dim))
-
-
-def _size(x: Tensor) -> float:
-    """The root of the mean square of all elements."""
-    return x.norm(2).item() / x.numel() ** 0.5
+    @classmethod
+    def _apply_rule(cls, params: list[Tensor], grads: list[Tensor], lists: Lists, options: Options) -> None:
+        rate, eps1, weight_decay = _to_scalar(options["lr"]), options["eps1"], options["weight_decay"]
+        for i, param in enumerate(params):
+            grad = -grads[i] if options["maximize"] else grads[i]
+            row_var, col_var, variance = options["row_vars"][i], options["col_vars"][i], options["variances"][i]
+            if eps1 is None:
+                eps1 = torch.finfo(param.dtype).eps
+            step = lists["step"][i].add_(1).item()
+            weight = step ** options["beta2_decay"]
+            alpha = max(options["eps2"], _size(param)) * min(rate, 1 / step**0.5)
+            if weight_decay != 0:
+                param.mul_(1 - rate * weight_decay)
+            if grad.dim() > 1:
+                if row_var is None or col_var is None:
+                    raise AssertionError("row_var and col_var should be defined when grad is multidimensional")
+                row_var.lerp_(_mean_square(grad, -1), weight)
+                col_var.lerp_(_mean_square(grad, -2), weight)
+                estimate = row_var @ col_var
+                estimate.div_(row_var.mean(dim=-2, keepdim=True).clamp_(min=eps1))
+            else:
+                if variance is None:
+                    raise AssertionError("variance should be defined when grad is a vector")
+                estimate = variance.lerp_(grad * grad, weight).clone()
+            update = estimate.clamp_(min=eps1 * eps1).rsqrt_().mul_(grad)
+            size = update.norm(2).item() / (update.numel() ** 0.5 * options["d"])
+            param.add_(update, alpha=-alpha / max(1.0, size))
 
 
 def adafactor(
@@ -150,32 +158,4 @@ def adafactor(
     maximize: bool,
 ) -> None:
     """Perform one `Adafactor` step over lists of tensors."""
-    if not all(isinstance(step, Tensor) for step in state_steps):
-        raise RuntimeError("`state_steps` argument must contain a list of singleton tensors")
-    if grad_scale is not None or found_inf is not None:
-        raise AssertionError("Grad scaling should occur outside of optimizer.step()")
-    rate = _to_scalar(lr)
-    for i, param in enumerate(params):
-        grad = -grads[i] if maximize else grads[i]
-        row_var, col_var, variance = row_vars[i], col_vars[i], variances[i]
-        if eps1 is None:
-            eps1 = torch.finfo(param.dtype).eps
-        state_steps[i].add_(1)
-        step = state_steps[i].item()
-        weight = step**beta2_decay
-        alpha = max(eps2, _size(param)) * min(rate, 1 / step**0.5)
-        if weight_decay != 0:
-            param.mul_(1 - rate * weight_decay)
-        if grad.dim() > 1:
-            if row_var is None or col_var is None:
-                raise AssertionError("row_var and col_var should be defined when grad is multidimensional")
-            row_var.lerp_(_mean_square(grad, -1), weight)
-            col_var.lerp_(_mean_square(grad, -2), weight)
-            estimate = row_var @ col_var
-            estimate.div_(row_var.mean(dim=-2, keepdim=True).clamp_(min=eps1))
-        else:
-            if variance is None:
-                raise AssertionError("variance should be defined when grad is a vector")
-            estimate = variance.lerp_(grad * grad, weight).clone()
-        update = estimate.clamp_(min=eps1 * eps1).rsqrt_().mul_(grad)
-        param.add_(update, alpha=-alpha / max(1.0, update.norm(2).item() / (update.numel() ** 0.5 * d)))
+    Adafactor._functional(locals())

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import gradiron as torch
 
 from .._core import Tensor
-from .optimizer import Optimizer, ParamsT, _evaluated, _to_scalar, _zeros
+from ._declared import DeclaredOptimizer, Lists, Options
+from .optimizer import ParamsT, _to_scalar
 
 __all__ = ["Muon", "muon"]
 
@@ -49,7 +50,13 @@ def _adjust_lr(lr: Any, adjust_lr_fn: str | None, param_shape: Sequence[int]) ->
     return lr * (1.0 if ratio is None else ratio(*param_shape[:2]))
 
 
-class Muon(Optimizer):
+def _first_buffer(p: Tensor, group: Options) -> Tensor:
+    if p.is_complex():
+        raise RuntimeError("Muon does not support complex parameters")
+    return torch.zeros_like(cast(Tensor, p.grad), memory_format=torch.preserve_format)
+
+
+class Muon(DeclaredOptimizer):
     """Muon: SGD with momentum whose update matrices are orthogonalized by Newton-Schulz iterations.
 
     It takes 2-D parameters only; optimize biases, embeddings and the like with `AdamW`.
@@ -76,6 +83,10 @@ class Muon(Optimizer):
         >>> optimizer.step()
     """
 
+    _STATE: ClassVar = {"momentum_buffer": _first_buffer}
+    _COUNTS = ()
+    _OPTIONS = "lr weight_decay momentum nesterov ns_coefficients eps ns_steps adjust_lr_fn".split()
+
     def __init__(
         self,
         params: ParamsT,
@@ -98,49 +109,28 @@ class Muon(Optimizer):
             raise ValueError(f"weight decay should be >= 0 but is: {weight_decay}")
         if adjust_lr_fn is not None and adjust_lr_fn not in _RATIOS:
             raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
-        defaults = {
-            "lr": lr,
-            "weight_decay": weight_decay,
-            "momentum": momentum,
-            "nesterov": nesterov,
-            "ns_coefficients": ns_coefficients,
-            "eps": eps,
-            "ns_steps": ns_steps,
-            "adjust_lr_fn": adjust_lr_fn,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, self._chosen_options(locals()))
         for group in self.param_groups:
             for p in group["params"]:
                 if p.dim() != 2:
                     raise ValueError(f"Muon only supports 2D parameters whereas we found a parameter with size: {p.size()}")
 
-    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        if p.is_complex():
-            raise RuntimeError("Muon does not support complex parameters")
-        grad: Any = p.grad
-        return {"momentum_buffer": _zeros(grad)}
+    @classmethod
+    def _check_arguments(cls, params: list[Tensor], lists: Lists, options: Options) -> None:
+        """The functional form has checked its arguments itself."""
 
-    @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Perform one optimization step."""
-        loss = _evaluated(closure)
-        for group in self.param_groups:
-            params, grads, momentum_buffers = self._collect(group, "momentum_buffer")
-            muon(
-                params,
-                grads,
-                momentum_buffers,
-                lr=group["lr"],
-                weight_decay=group["weight_decay"],
-                momentum=group["momentum"],
-                nesterov=group["nesterov"],
-                ns_coefficients=group["ns_coefficients"],
-                eps=group["eps"],
-                ns_steps=group["ns_steps"],
-                adjust_lr_fn=group["adjust_lr_fn"],
-                has_complex=False,
-            )
-        return loss
+    @classmethod
+    def _apply_rule(cls, params: list[Tensor], grads: list[Tensor], lists: Lists, options: Options) -> None:
+        rate, momentum = _to_scalar(options["lr"]), options["momentum"]
+        polynomial = options["ns_coefficients"], options["ns_steps"], options["eps"]
+        for param, grad, buffer in zip(params, grads, lists["momentum_buffer"], strict=True):
+            if grad.dim() != 2:
+                raise ValueError("Param gradient must be a 2D matrix")
+            buffer.lerp_(grad, 1 - momentum)
+            update = grad.lerp(buffer, momentum) if options["nesterov"] else buffer
+            update = _zeropower_via_newtonschulz(update, *polynomial)
+            param.mul_(1 - rate * options["weight_decay"])
+            param.add_(update, alpha=-_adjust_lr(rate, options["adjust_lr_fn"], param.shape))
 
 
 def muon(
@@ -164,12 +154,4 @@ def muon(
         raise RuntimeError("Foreach is not supported for Muon yet")
     if has_complex:
         raise ValueError("Complex parameters are not supported")
-    rate: Any = _to_scalar(lr)
-    for param, grad, buffer in zip(params, grads, muon_momentum_bufs, strict=True):
-        if grad.dim() != 2:
-            raise ValueError("Param gradient must be a 2D matrix")
-        buffer.lerp_(grad, 1 - momentum)
-        update = grad.lerp(buffer, momentum) if nesterov else buffer
-        update = _zeropower_via_newtonschulz(update, ns_coefficients, ns_steps, eps)
-        param.mul_(1 - rate * weight_decay)
-        param.add_(update, alpha=-_adjust_lr(rate, adjust_lr_fn, param.shape))
+    Muon._functional(locals(), momentum_buffers=muon_momentum_bufs)

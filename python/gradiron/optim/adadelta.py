@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from .._core import Tensor
-from ._rule import Rule, Trace
-from .optimizer import (
-    Optimizer,
-    ParamsT,
-    _check_capturable,
-    _check_foreach,
-    _check_options,
-    _check_steps,
-    _evaluated,
-    _to_scalar,
-    _use_grad_for_differentiable,
-    _zero_step,
-    _zeros,
+from ._declared import (
+    DeclaredOptimizer,
+    Lists,
+    Options,
+    check_capturable,
+    check_foreach,
+    check_options,
+    check_steps,
+    count,
+    zeros,
 )
+from ._rule import Rule, Trace
+from .optimizer import ParamsT
 
 __all__ = ["Adadelta", "adadelta"]
 
@@ -36,7 +34,7 @@ def _update(x: Trace, *, maximize: bool, decay: bool) -> None:
     x.param = x.param.add(delta, alpha=-x.lr)
 
 
-class Adadelta(Optimizer):
+class Adadelta(DeclaredOptimizer):
     """Adadelta: scale each gradient by the ratio of recent update sizes to recent gradient sizes.
 
     For the gradient `g`::
@@ -64,8 +62,11 @@ class Adadelta(Optimizer):
         >>> optimizer.step()
     """
 
-    _ADDED: ClassVar[dict[str, Any]] = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
-    _COUNTS = ("step",)
+    _RULE = _update
+    _STATE: ClassVar = {"step": count, "square_avg": zeros, "acc_delta": zeros}
+    _NUMBERS = "lr rho eps weight_decay".split()
+    _OPTIONS = "lr rho eps weight_decay maximize capturable foreach differentiable".split()
+    _ADDED: ClassVar = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
 
     def __init__(
         self,
@@ -80,47 +81,17 @@ class Adadelta(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        _check_options(lr)
+        check_options(lr=lr)
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")
-        _check_options(0.0, eps=(eps, "Invalid epsilon value"), weight_decay=(weight_decay, "Invalid weight_decay value"))
-        defaults = {
-            "lr": lr,
-            "rho": rho,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "capturable": capturable,
-            "foreach": foreach,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        check_options(eps=eps, weight_decay=weight_decay)
+        super().__init__(params, self._chosen_options(locals()))
 
-    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
-        return {"step": _zero_step(p, group["capturable"]), "square_avg": _zeros(p), "acc_delta": _zeros(p)}
-
-    @_use_grad_for_differentiable
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Perform one optimization step."""
-        loss = _evaluated(closure)
-        for group in self.param_groups:
-            params, grads, square_avgs, acc_deltas, steps = self._collect(group, "square_avg", "acc_delta", "step")
-            adadelta(
-                params,
-                grads,
-                square_avgs,
-                acc_deltas,
-                steps,
-                lr=group["lr"],
-                rho=group["rho"],
-                eps=group["eps"],
-                weight_decay=group["weight_decay"],
-                foreach=group["foreach"],
-                maximize=group["maximize"],
-                differentiable=group["differentiable"],
-                capturable=group["capturable"],
-            )
-        return loss
+    @classmethod
+    def _check_arguments(cls, params: list[Tensor], lists: Lists, options: Options) -> None:
+        check_steps(lists["step"])
+        check_foreach(options["foreach"], options["differentiable"])
+        check_capturable(options["capturable"], True, params, lists["step"])
 
 
 def adadelta(
@@ -141,13 +112,4 @@ def adadelta(
     maximize: bool,
 ) -> None:
     """Perform one `Adadelta` step over lists of tensors."""
-    _check_steps(state_steps)
-    _check_foreach(foreach, differentiable)
-    _check_capturable(capturable, True, params, state_steps)
-    _update(
-        {"param": params, "grad": grads, "square_avg": square_avgs, "acc_delta": acc_deltas},
-        {"step": state_steps},
-        {"lr": _to_scalar(lr), "rho": rho, "eps": eps, "weight_decay": weight_decay},
-        maximize=maximize,
-        decay=weight_decay != 0,
-    )
+    Adadelta._functional(locals())

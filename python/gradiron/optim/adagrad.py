@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import gradiron as torch
 
 from .._core import Tensor
+from ._declared import DeclaredOptimizer, Lists, Options, check_foreach, check_options, check_steps, count
 from ._rule import Rule, Trace
-from .optimizer import (
-    Optimizer,
-    ParamsT,
-    _check_foreach,
-    _check_fused,
-    _check_options,
-    _check_scaling,
-    _check_steps,
-    _device_dtype_check_for_fused,
-    _evaluated,
-    _scale,
-    _skips,
-    _to_scalar,
-    _use_grad_for_differentiable,
-    _zero_step,
-)
+from .optimizer import ParamsT
 
 __all__ = ["Adagrad", "adagrad"]
 
@@ -42,7 +27,13 @@ def _update(x: Trace, *, scaled: bool, maximize: bool, decay: bool) -> None:
     x.param = x.param.addcdiv(grad, x.sum.sqrt() + x.eps, value=-rate)
 
 
-class Adagrad(Optimizer):
+def _first_sum(p: Tensor, group: Options) -> Tensor:
+    start = group["initial_accumulator_value"]
+    value: Any = complex(start, start) if p.is_complex() else start
+    return torch.full_like(p, value, memory_format=torch.preserve_format)
+
+
+class Adagrad(DeclaredOptimizer):
     """Adagrad: divide each gradient by the root of the sum of all its squares so far.
 
     For the gradient `g` at step `t`::
@@ -69,8 +60,12 @@ class Adagrad(Optimizer):
         >>> optimizer.step()
     """
 
-    _ADDED: ClassVar[dict[str, Any]] = {"foreach": None, "maximize": False, "differentiable": False, "fused": None}
-    _COUNTS = ("step",)
+    _RULE = _update
+    _STATE: ClassVar = {"step": count, "sum": _first_sum}
+    _NUMBERS = "lr lr_decay eps weight_decay".split()
+    _HAS_FUSED = True
+    _OPTIONS = "lr lr_decay eps weight_decay initial_accumulator_value foreach maximize differentiable fused".split()
+    _ADDED: ClassVar = {"foreach": None, "maximize": False, "differentiable": False, "fused": None}
 
     def __init__(
         self,
@@ -86,32 +81,28 @@ class Adagrad(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        _check_options(
-            lr,
-            lr_decay=(lr_decay, "Invalid lr_decay value"),
-            weight_decay=(weight_decay, "Invalid weight_decay value"),
-            initial=(initial_accumulator_value, "Invalid initial_accumulator_value value"),
-            eps=(eps, "Invalid epsilon value"),
+        check_options(
+            lr=lr,
+            lr_decay=lr_decay,
+            weight_decay=weight_decay,
+            initial_accumulator_value=initial_accumulator_value,
+            eps=eps,
         )
-        defaults = {
-            "lr": lr,
-            "lr_decay": lr_decay,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "initial_accumulator_value": initial_accumulator_value,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
-        _check_fused(fused, foreach, differentiable)
+        super().__init__(params, self._chosen_options(locals()))
+        self._check_fused()
         if fused:
             self._need_device_dtype_check_for_fused = True
-            self._step_supports_amp_scaling = True
         for group in self.param_groups:
             for p in group["params"]:
-                self.state[p].update(self._sums(p, group, initial_accumulator_value))
+                self.state[p].update(self._new_state(p, group))
+
+    @staticmethod
+    def _rule_flags(options: Options) -> dict[str, Any]:
+        return {
+            "scaled": options["grad_scale"] is not None,
+            "maximize": options["maximize"],
+            "decay": options["weight_decay"] != 0,
+        }
 
     def share_memory(self) -> None:
         """Move the sums of squares into shared memory, for training in several processes."""
@@ -119,43 +110,28 @@ class Adagrad(Optimizer):
             for p in group["params"]:
                 self.state[p]["sum"].share_memory_()
 
-    def _sums(self, p: Tensor, group: dict[str, Any], start: float) -> dict[str, Tensor]:
-        value: Any = complex(start, start) if p.is_complex() else start
-        return {
-            "step": _zero_step(p, group["fused"], group["fused"]),
-            "sum": torch.full_like(p, value, memory_format=torch.preserve_format),
-        }
+    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        # A group's own initial value counts for nothing.
+        start = self.defaults["initial_accumulator_value"]
+        return super()._new_state(p, {**group, "initial_accumulator_value": start})
 
-    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
-        return self._sums(p, group, self.defaults["initial_accumulator_value"])
+    def _gather_lists(self, group: dict[str, Any]) -> tuple[list[Tensor], list[Tensor], Lists]:
+        params, grads, lists = super()._gather_lists(group)
+        if group["fused"]:
+            self._check_fused_once(params)
+        return params, grads, lists
 
-    @_use_grad_for_differentiable
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Perform one optimization step."""
-        loss = _evaluated(closure)
-        for group in self.param_groups:
-            params, grads, sums, steps = self._collect(group, "sum", "step")
-            if group["fused"] and params and getattr(self, "_need_device_dtype_check_for_fused", True):
-                _device_dtype_check_for_fused(params[0])
-                self._need_device_dtype_check_for_fused = False
-            adagrad(
-                params,
-                grads,
-                sums,
-                steps,
-                lr=group["lr"],
-                weight_decay=group["weight_decay"],
-                lr_decay=group["lr_decay"],
-                eps=group["eps"],
-                foreach=group["foreach"],
-                maximize=group["maximize"],
-                differentiable=group["differentiable"],
-                has_complex=any(p.is_complex() for p in params),
-                fused=group["fused"],
-                grad_scale=getattr(self, "grad_scale", None),
-                found_inf=getattr(self, "found_inf", None),
-            )
-        return loss
+    @classmethod
+    def _check_arguments(cls, params: list[Tensor], lists: Lists, options: Options) -> None:
+        check_steps(lists["step"])
+        if not params:
+            return
+        fused, differentiable = options["fused"], options["differentiable"]
+        if fused and options.get("has_complex", any(p.is_complex() for p in params)):
+            raise RuntimeError("`fused` does not support sparse grad or complex param")
+        if fused and differentiable:
+            raise RuntimeError("adagrad with fused=True does not support differentiable=True")
+        check_foreach(options["foreach"] and not fused, differentiable)
 
 
 def adagrad(
@@ -178,23 +154,4 @@ def adagrad(
     maximize: bool,
 ) -> None:
     """Perform one `Adagrad` step over lists of tensors."""
-    _check_steps(state_steps)
-    _check_scaling(fused, grad_scale, found_inf)
-    if not params:
-        return
-    if fused and has_complex:
-        raise RuntimeError("`fused` does not support sparse grad or complex param")
-    if fused and differentiable:
-        raise RuntimeError("adagrad with fused=True does not support differentiable=True")
-    _check_foreach(foreach and not fused, differentiable)
-    if _skips(found_inf):
-        return
-    _update(
-        {"param": params, "grad": grads, "sum": state_sums},
-        {"step": state_steps},
-        {"lr": _to_scalar(lr), "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay, **_scale(grad_scale)},
-        rounds=not fused,
-        scaled=grad_scale is not None,
-        maximize=maximize,
-        decay=weight_decay != 0,
-    )
+    Adagrad._functional(locals(), sums=state_sums)

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 from .._core import Tensor
-from ._rule import Rule, Trace
-from .optimizer import (
-    Optimizer,
-    ParamsT,
-    _check_betas,
-    _check_capturable,
-    _check_fused,
-    _check_options,
-    _check_scaling,
-    _check_steps,
-    _device_dtype_check_for_fused,
-    _evaluated,
-    _scale,
-    _skips,
-    _to_scalar,
-    _use_grad_for_differentiable,
-    _zero_step,
-    _zeros,
+from ._declared import (
+    DeclaredOptimizer,
+    Lists,
+    Options,
+    check_capturable,
+    check_foreach,
+    check_options,
+    check_steps,
+    count,
+    zeros,
 )
+from ._rule import Rule, Trace
+from .optimizer import ParamsT, _device_dtype_check_for_fused, _to_scalar
 
 __all__ = ["Adam", "adam"]
 
@@ -49,7 +42,7 @@ def _update(x: Trace, *, scaled: bool, maximize: bool, decay: bool, decoupled: b
     x.param = x.param.addcdiv(x.exp_avg, square.sqrt() / bias2**0.5 + x.eps, value=-(x.lr / bias1))
 
 
-class Adam(Optimizer):
+class Adam(DeclaredOptimizer):
     """Adam: adaptive steps from running estimates of the gradient's first and second moments.
 
     For the gradient `g` at step `t`::
@@ -83,7 +76,14 @@ class Adam(Optimizer):
         >>> optimizer.step()
     """
 
-    _ADDED: ClassVar[dict[str, Any]] = {
+    _RULE = _update
+    _STATE: ClassVar = {"step": count, "exp_avg": zeros, "exp_avg_sq": zeros, "max_exp_avg_sq": zeros}
+    _OPTIONAL: ClassVar = {"max_exp_avg_sq": lambda options: options["amsgrad"]}
+    _NUMBERS = "lr beta1 beta2 eps weight_decay".split()
+    _OPTIONS = (
+        "lr betas eps weight_decay amsgrad maximize foreach capturable differentiable fused decoupled_weight_decay".split()
+    )
+    _ADDED: ClassVar = {
         "amsgrad": False,
         "maximize": False,
         "foreach": None,
@@ -92,7 +92,8 @@ class Adam(Optimizer):
         "decoupled_weight_decay": False,
         "fused": None,
     }
-    _COUNTS = ("step",)
+    _HAS_FUSED = True
+    _PAIRS: ClassVar = {"betas": ("beta1", "beta2")}
 
     def __init__(
         self,
@@ -113,9 +114,7 @@ class Adam(Optimizer):
         alone = foreach and not capturable
         if isinstance(lr, Tensor) and alone:
             raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
-        _check_options(lr, eps=(eps, "Invalid epsilon value"))
-        _check_betas(betas)
-        _check_options(0.0, decay=(weight_decay, "Invalid weight_decay value"))
+        check_options(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay)
         kinds = [isinstance(beta, float) for beta in betas], [isinstance(beta, Tensor) for beta in betas]
         if not any(all(kind) for kind in kinds):
             raise ValueError("betas must be either both floats or both Tensors")
@@ -124,65 +123,45 @@ class Adam(Optimizer):
                 raise ValueError(f"betas[{i}] as a Tensor is not supported for capturable=False and foreach=True")
             if isinstance(beta, Tensor) and beta.numel() != 1:
                 raise ValueError(f"Tensor betas[{i}] must be 1-element")
-        defaults = {
-            "lr": lr,
-            "betas": (_to_scalar(betas[0]), _to_scalar(betas[1])),
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "amsgrad": amsgrad,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-            "fused": fused,
-            "decoupled_weight_decay": decoupled_weight_decay,
-        }
-        super().__init__(params, defaults)
-        _check_fused(fused, foreach, differentiable)
-        if fused:
-            self._step_supports_amp_scaling = True
+        betas = _to_scalar(betas[0]), _to_scalar(betas[1])
+        super().__init__(params, self._chosen_options(locals()))
+        self._check_fused()
 
-    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
+    @staticmethod
+    def _rule_flags(options: Options) -> dict[str, Any]:
+        return {
+            "scaled": options["grad_scale"] is not None,
+            "maximize": options["maximize"],
+            "decay": bool(options["weight_decay"] != 0),
+            "decoupled": options["decoupled_weight_decay"],
+            "amsgrad": options["amsgrad"],
+        }
+
+    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         if group["fused"]:
             _device_dtype_check_for_fused(p)
-        on_device = group["capturable"] or group["fused"]
-        state = {"step": _zero_step(p, on_device, group["fused"]), "exp_avg": _zeros(p), "exp_avg_sq": _zeros(p)}
-        if group["amsgrad"]:
-            state["max_exp_avg_sq"] = _zeros(p)
-        return state
+        return super()._new_state(p, group)
 
-    @_use_grad_for_differentiable
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Perform one optimization step."""
-        loss = _evaluated(closure)
-        for group in self.param_groups:
-            names = ["exp_avg", "exp_avg_sq", "step", *(["max_exp_avg_sq"] if group["amsgrad"] else [])]
-            params, grads, exp_avgs, exp_avg_sqs, state_steps, *rest = self._collect(group, *names)
-            if group["differentiable"] and any(step.requires_grad for step in state_steps):
-                raise RuntimeError("`requires_grad` is not supported for `step` in differentiable mode")
-            adam(
-                params,
-                grads,
-                exp_avgs,
-                exp_avg_sqs,
-                rest[0] if rest else [],
-                state_steps,
-                amsgrad=group["amsgrad"],
-                beta1=group["betas"][0],
-                beta2=group["betas"][1],
-                lr=group["lr"],
-                weight_decay=group["weight_decay"],
-                eps=group["eps"],
-                maximize=group["maximize"],
-                foreach=group["foreach"],
-                capturable=group["capturable"],
-                differentiable=group["differentiable"],
-                fused=group["fused"],
-                grad_scale=getattr(self, "grad_scale", None),
-                found_inf=getattr(self, "found_inf", None),
-                decoupled_weight_decay=group["decoupled_weight_decay"],
-            )
-        return loss
+    def _gather_lists(self, group: dict[str, Any]) -> tuple[list[Tensor], list[Tensor], Lists]:
+        params, grads, lists = super()._gather_lists(group)
+        if group["differentiable"] and any(step.requires_grad for step in lists["step"]):
+            raise RuntimeError("`requires_grad` is not supported for `step` in differentiable mode")
+        return params, grads, lists
+
+    @classmethod
+    def _check_arguments(cls, params: list[Tensor], lists: Lists, options: Options) -> None:
+        foreach, fused, capturable = options["foreach"], options["fused"], options["capturable"]
+        check_steps(lists["step"])
+        if foreach and not fused:
+            for name in ("lr", "beta1", "beta2"):
+                number = options[name]
+                if isinstance(number, Tensor) and not capturable:
+                    kind = RuntimeError if name == "lr" else ValueError
+                    raise kind(f"{name} as a Tensor is not supported for capturable=False and foreach=True")
+                if isinstance(number, Tensor) and number.numel() != 1:
+                    raise ValueError(f"Tensor {name} must be 1-element")
+            check_foreach(foreach, options["differentiable"])
+        check_capturable(capturable and not fused, foreach, params, lists["step"])
 
 
 def adam(
@@ -210,37 +189,4 @@ def adam(
     maximize: bool,
 ) -> None:
     """Perform one `Adam` step over lists of tensors."""
-    _check_steps(state_steps)
-    _check_scaling(fused, grad_scale, found_inf)
-    if foreach and not fused:
-        _check_lists(capturable, differentiable, lr=lr, beta1=beta1, beta2=beta2)
-    _check_capturable(capturable and not fused, foreach, params, state_steps)
-    if not params or _skips(found_inf):
-        return
-    operands = {"param": params, "grad": grads, "exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs}
-    if amsgrad:
-        operands["max_exp_avg_sq"] = max_exp_avg_sqs
-    numbers = {"lr": _to_scalar(lr), "beta1": _to_scalar(beta1), "beta2": _to_scalar(beta2), "eps": eps}
-    _update(
-        operands,
-        {"step": state_steps},
-        {**numbers, "weight_decay": weight_decay, **_scale(grad_scale)},
-        rounds=not fused,
-        scaled=grad_scale is not None,
-        maximize=maximize,
-        decay=bool(weight_decay != 0),
-        decoupled=decoupled_weight_decay,
-        amsgrad=amsgrad,
-    )
-
-
-def _check_lists(capturable: bool, differentiable: bool, **numbers: float | Tensor) -> None:
-    """What PyTorch's kernels over lists refuse."""
-    for name, number in numbers.items():
-        if isinstance(number, Tensor) and not capturable:
-            kind = RuntimeError if name == "lr" else ValueError
-            raise kind(f"{name} as a Tensor is not supported for capturable=False and foreach=True")
-        if isinstance(number, Tensor) and number.numel() != 1:
-            raise ValueError(f"Tensor {name} must be 1-element")
-    if differentiable:
-        raise AssertionError("_foreach ops don't support autograd")
+    Adam._functional(locals())

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from .._core import Tensor
+from ._declared import DeclaredOptimizer, check_options, count, zeros
 from ._rule import Rule, Trace
-from .optimizer import (
-    Optimizer,
-    ParamsT,
-    _check_betas,
-    _check_lists,
-    _check_options,
-    _evaluated,
-    _to_scalar,
-    _use_grad_for_differentiable,
-    _zero_step,
-    _zeros,
-)
+from .optimizer import ParamsT
 
 __all__ = ["Adamax", "adamax"]
 
@@ -35,7 +24,7 @@ def _update(x: Trace, *, maximize: bool, decay: bool) -> None:
     x.param = x.param.addcdiv(x.exp_avg, x.exp_inf, value=-(x.lr / bias))
 
 
-class Adamax(Optimizer):
+class Adamax(DeclaredOptimizer):
     """Adamax: Adam with a decaying maximum of gradients in place of the second moment estimate.
 
     For the gradient `g` at step `t`::
@@ -62,8 +51,12 @@ class Adamax(Optimizer):
         >>> optimizer.step()
     """
 
-    _ADDED: ClassVar[dict[str, Any]] = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
-    _COUNTS = ("step",)
+    _RULE = _update
+    _STATE: ClassVar = {"step": count, "exp_avg": zeros, "exp_inf": zeros}
+    _NUMBERS = "lr beta1 beta2 eps weight_decay".split()
+    _OPTIONS = "lr betas eps weight_decay foreach maximize differentiable capturable".split()
+    _ADDED: ClassVar = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+    _PAIRS: ClassVar = {"betas": ("beta1", "beta2")}
 
     def __init__(
         self,
@@ -78,47 +71,8 @@ class Adamax(Optimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        _check_options(lr, eps=(eps, "Invalid epsilon value"))
-        _check_betas(betas)
-        _check_options(0.0, decay=(weight_decay, "Invalid weight_decay value"))
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
-
-    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
-        return {"step": _zero_step(p, group["capturable"]), "exp_avg": _zeros(p), "exp_inf": _zeros(p)}
-
-    @_use_grad_for_differentiable
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Perform one optimization step."""
-        loss = _evaluated(closure)
-        for group in self.param_groups:
-            params, grads, exp_avgs, exp_infs, steps = self._collect(group, "exp_avg", "exp_inf", "step")
-            adamax(
-                params,
-                grads,
-                exp_avgs,
-                exp_infs,
-                steps,
-                eps=group["eps"],
-                beta1=group["betas"][0],
-                beta2=group["betas"][1],
-                lr=group["lr"],
-                weight_decay=group["weight_decay"],
-                foreach=group["foreach"],
-                maximize=group["maximize"],
-                differentiable=group["differentiable"],
-                capturable=group["capturable"],
-            )
-        return loss
+        check_options(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay)
+        super().__init__(params, self._chosen_options(locals()))
 
 
 def adamax(
@@ -140,11 +94,4 @@ def adamax(
     weight_decay: float,
 ) -> None:
     """Perform one `Adamax` step over lists of tensors."""
-    _check_lists(params, state_steps, foreach, differentiable, capturable)
-    _update(
-        {"param": params, "grad": grads, "exp_avg": exp_avgs, "exp_inf": exp_infs},
-        {"step": state_steps},
-        {"lr": _to_scalar(lr), "beta1": beta1, "beta2": beta2, "eps": eps, "weight_decay": weight_decay},
-        maximize=maximize,
-        decay=weight_decay != 0,
-    )
+    Adamax._functional(locals())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._core import Tensor
-from .adam import Adam, adam
+from .adam import Adam
 from .optimizer import ParamsT
 
 __all__ = ["AdamW", "adamw"]
@@ -97,26 +97,4 @@ def adamw(
     maximize: bool,
 ) -> None:
     """Perform one `AdamW` step over lists of tensors."""
-    adam(
-        params,
-        grads,
-        exp_avgs,
-        exp_avg_sqs,
-        max_exp_avg_sqs,
-        state_steps,
-        foreach=foreach,
-        capturable=capturable,
-        differentiable=differentiable,
-        fused=fused,
-        grad_scale=grad_scale,
-        found_inf=found_inf,
-        has_complex=has_complex,
-        amsgrad=amsgrad,
-        beta1=beta1,
-        beta2=beta2,
-        lr=lr,
-        weight_decay=weight_decay,
-        eps=eps,
-        maximize=maximize,
-        decoupled_weight_decay=True,
-    )
+    AdamW._functional(locals(), decoupled_weight_decay=True)

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import gradiron as torch
 
 from .._core import Tensor
+from ._declared import DeclaredOptimizer, Lists, Options, check_capturable, check_foreach, check_options, zeros
 from ._rule import Rule, Trace
-from .optimizer import (
-    Optimizer,
-    ParamsT,
-    _check_capturable,
-    _check_foreach,
-    _check_options,
-    _evaluated,
-    _get_scalar_dtype,
-    _to_scalar,
-    _use_grad_for_differentiable,
-    _zeros,
-)
+from .optimizer import ParamsT, _get_scalar_dtype, _to_scalar
 
 __all__ = ["ASGD", "asgd"]
 
@@ -38,7 +27,11 @@ def _update(x: Trace, *, maximize: bool, decay: bool) -> None:
     x.mu = 1 / (step - x.t0).maximum(1.0)
 
 
-class ASGD(Optimizer):
+def _number(p: Tensor, value: float | Tensor) -> Tensor:
+    return torch.as_tensor(value, dtype=_get_scalar_dtype(), device=p.device).clone().detach()
+
+
+class ASGD(DeclaredOptimizer):
     """Averaged SGD: gradient descent with a decreasing step size that also averages the parameters.
 
     For the gradient `g` at step `t`::
@@ -67,9 +60,18 @@ class ASGD(Optimizer):
         >>> optimizer.step()
     """
 
-    _ADDED: ClassVar[dict[str, Any]] = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+    _RULE = _update
+    _STATE: ClassVar = {
+        "step": lambda p, group: _number(p, 0),
+        "eta": lambda p, group: _number(p, _to_scalar(group["lr"])),
+        "mu": lambda p, group: _number(p, 1),
+        "ax": zeros,
+    }
     _COUNTS = ("step", "eta", "mu")
-    _counts_beside = True
+    _COUNTS_ON_DEVICE = True
+    _NUMBERS = "lr lambd t0 alpha weight_decay".split()
+    _OPTIONS = "lr lambd alpha t0 weight_decay foreach maximize differentiable capturable".split()
+    _ADDED: ClassVar = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
 
     def __init__(
         self,
@@ -84,58 +86,14 @@ class ASGD(Optimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        _check_options(
-            lr,
-            lambd=(lambd, "Invalid lambd value"),
-            alpha=(alpha, "Invalid alpha value"),
-            weight_decay=(weight_decay, "Invalid weight_decay value"),
-        )
-        defaults = {
-            "lr": lr,
-            "lambd": lambd,
-            "alpha": alpha,
-            "t0": t0,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        check_options(lr=lr, lambd=lambd, alpha=alpha, weight_decay=weight_decay)
+        super().__init__(params, self._chosen_options(locals()))
 
-    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
-        kind: dict[str, Any] = {"dtype": _get_scalar_dtype(), "device": p.device}
-        return {
-            "step": torch.zeros((), **kind),
-            "eta": torch.as_tensor(_to_scalar(group["lr"]), **kind).clone().detach(),
-            "mu": torch.ones((), **kind),
-            "ax": _zeros(p),
-        }
-
-    @_use_grad_for_differentiable
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Perform one optimization step."""
-        loss = _evaluated(closure)
-        for group in self.param_groups:
-            params, grads, axs, mus, etas, steps = self._collect(group, "ax", "mu", "eta", "step")
-            asgd(
-                params,
-                grads,
-                axs,
-                mus,
-                etas,
-                steps,
-                lambd=group["lambd"],
-                lr=group["lr"],
-                t0=group["t0"],
-                alpha=group["alpha"],
-                weight_decay=group["weight_decay"],
-                foreach=group["foreach"],
-                maximize=group["maximize"],
-                differentiable=group["differentiable"],
-                capturable=group["capturable"],
-            )
-        return loss
+    @classmethod
+    def _check_arguments(cls, params: list[Tensor], lists: Lists, options: Options) -> None:
+        check_foreach(options["foreach"], options["differentiable"])
+        counts, names = [lists[name] for name in ("mu", "eta", "step")], "params, mus, etas, and state_steps"
+        check_capturable(options["capturable"], options["foreach"], params, *counts, names=names)
 
 
 def asgd(
@@ -158,12 +116,4 @@ def asgd(
     weight_decay: float,
 ) -> None:
     """Perform one `ASGD` step over lists of tensors."""
-    _check_foreach(foreach, differentiable)
-    _check_capturable(capturable, foreach, params, mus, etas, state_steps, names="params, mus, etas, and state_steps")
-    _update(
-        {"param": params, "grad": grads, "ax": axs},
-        {"mu": mus, "eta": etas, "step": state_steps},
-        {"lr": _to_scalar(lr), "lambd": lambd, "t0": t0, "alpha": alpha, "weight_decay": weight_decay},
-        maximize=maximize,
-        decay=weight_decay != 0,
-    )
+    ASGD._functional(locals())

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import gradiron as torch
 
 from .._core import Tensor
-from ._rule import Rule, Trace
-from .optimizer import (
-    Optimizer,
-    ParamsT,
-    _check_betas,
-    _check_capturable,
-    _check_foreach,
-    _check_options,
-    _check_steps,
-    _evaluated,
-    _get_scalar_dtype,
-    _to_scalar,
-    _use_grad_for_differentiable,
-    _zero_step,
-    _zeros,
+from ._declared import (
+    DeclaredOptimizer,
+    Lists,
+    Options,
+    check_capturable,
+    check_foreach,
+    check_options,
+    check_steps,
+    count,
+    zeros,
 )
+from ._rule import Rule, Trace
+from .optimizer import ParamsT
 
 __all__ = ["NAdam", "nadam"]
 
@@ -48,7 +44,7 @@ def _update(x: Trace, *, maximize: bool, decay: bool, decoupled: bool) -> None:
     x.param = x.param.addcdiv(x.exp_avg, denom, value=-x.lr * mu_next / (1.0 - product * mu_next))
 
 
-class NAdam(Optimizer):
+class NAdam(DeclaredOptimizer):
     """NAdam: Adam with Nesterov momentum.
 
     For step `t`, the momentum is `beta1 * (1 - 0.5 * 0.96**(t * momentum_decay))`.
@@ -73,14 +69,26 @@ class NAdam(Optimizer):
         >>> optimizer.step()
     """
 
-    _ADDED: ClassVar[dict[str, Any]] = {
+    _RULE = _update
+    _STATE: ClassVar = {
+        "step": count,
+        "mu_product": lambda p, group: torch.ones_like(count(p, group)),
+        "exp_avg": zeros,
+        "exp_avg_sq": zeros,
+    }
+    _COUNTS = ("step", "mu_product")
+    _NUMBERS = "lr beta1 beta2 eps weight_decay momentum_decay".split()
+    _OPTIONS = (
+        "lr betas eps weight_decay momentum_decay decoupled_weight_decay maximize foreach capturable differentiable".split()
+    )
+    _ADDED: ClassVar = {
         "maximize": False,
         "foreach": None,
         "capturable": False,
         "differentiable": False,
         "decoupled_weight_decay": False,
     }
-    _COUNTS = ("step", "mu_product")
+    _PAIRS: ClassVar = {"betas": ("beta1", "beta2")}
 
     def __init__(
         self,
@@ -97,64 +105,25 @@ class NAdam(Optimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        _check_options(lr, eps=(eps, "Invalid epsilon value"))
-        _check_betas(betas)
-        _check_options(
-            0.0,
-            decay=(weight_decay, "Invalid weight_decay value"),
-            momentum=(momentum_decay, "Invalid momentum_decay value"),
-        )
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "momentum_decay": momentum_decay,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        check_options(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay, momentum_decay=momentum_decay)
+        super().__init__(params, self._chosen_options(locals()))
 
-    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
-        device = p.device if group["capturable"] else "cpu"
+    @staticmethod
+    def _rule_flags(options: Options) -> dict[str, Any]:
         return {
-            "step": _zero_step(p, group["capturable"]),
-            "mu_product": torch.ones((), dtype=_get_scalar_dtype(), device=device),
-            "exp_avg": _zeros(p),
-            "exp_avg_sq": _zeros(p),
+            "maximize": options["maximize"],
+            "decay": options["weight_decay"] != 0,
+            "decoupled": options["decoupled_weight_decay"],
         }
 
-    @_use_grad_for_differentiable
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Perform one optimization step."""
-        loss = _evaluated(closure)
-        for group in self.param_groups:
-            params, grads, exp_avgs, exp_avg_sqs, mu_products, steps = self._collect(
-                group, "exp_avg", "exp_avg_sq", "mu_product", "step"
-            )
-            nadam(
-                params,
-                grads,
-                exp_avgs,
-                exp_avg_sqs,
-                mu_products,
-                steps,
-                beta1=group["betas"][0],
-                beta2=group["betas"][1],
-                lr=group["lr"],
-                weight_decay=group["weight_decay"],
-                momentum_decay=group["momentum_decay"],
-                eps=group["eps"],
-                maximize=group["maximize"],
-                decoupled_weight_decay=group["decoupled_weight_decay"],
-                foreach=group["foreach"],
-                capturable=group["capturable"],
-                differentiable=group["differentiable"],
-            )
-        return loss
+    @classmethod
+    def _check_arguments(cls, params: list[Tensor], lists: Lists, options: Options) -> None:
+        steps, products, foreach = lists["step"], lists["mu_product"], options["foreach"]
+        check_steps(steps)
+        check_steps(products, "mu_products")
+        check_foreach(foreach, options["differentiable"])
+        names = "params, mu_products and state_steps"
+        check_capturable(options["capturable"], foreach, params, products, steps, names=names)
 
 
 def nadam(
@@ -179,16 +148,4 @@ def nadam(
     eps: float,
 ) -> None:
     """Perform one `NAdam` step over lists of tensors."""
-    _check_steps(state_steps)
-    _check_steps(mu_products, "mu_products")
-    _check_foreach(foreach, differentiable)
-    _check_capturable(capturable, foreach, params, mu_products, state_steps, names="params, mu_products and state_steps")
-    numbers = {"lr": _to_scalar(lr), "beta1": beta1, "beta2": beta2, "eps": eps, "weight_decay": weight_decay}
-    _update(
-        {"param": params, "grad": grads, "exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs},
-        {"mu_product": mu_products, "step": state_steps},
-        {**numbers, "momentum_decay": momentum_decay},
-        maximize=maximize,
-        decay=weight_decay != 0,
-        decoupled=decoupled_weight_decay,
-    )
+    NAdam._functional(locals())

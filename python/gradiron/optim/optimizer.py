@@ -8,7 +8,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from copy import deepcopy
 from itertools import chain
-from typing import Any, ClassVar, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar
 
 import gradiron as torch
 
@@ -71,21 +71,13 @@ def _use_grad_for_differentiable(func: Callable[..., R]) -> Callable[..., R]:
     @functools.wraps(func)
     def step(self: Optimizer, *args: Any, **kwargs: Any) -> R:
         before = _core.is_grad_enabled()
-        _core.set_recording(self.defaults["differentiable"])
+        _core.set_recording(self.defaults.get("differentiable", False))
         try:
             return func(self, *args, **kwargs)
         finally:
             _core.set_recording(before)
 
     return step
-
-
-def _evaluated(closure: Callable[[], Any] | None) -> Any:
-    """What the closure returns; it may run backward."""
-    if closure is None:
-        return None
-    with torch.enable_grad():
-        return closure()
 
 
 def _get_value(x: Any) -> Any:
@@ -136,93 +128,6 @@ def _default_to_fused_or_foreach(params: list[Tensor], differentiable: bool, use
     return fused, not fused and all(p is None or p.device.type == "cuda" for p in params)
 
 
-def _check_capturable(
-    capturable: bool,
-    foreach: bool | None,
-    params: list[Tensor],
-    *states: list[Tensor],
-    names: str = "params and state_steps",
-) -> None:
-    """Refuses to keep numbers beside parameters on a device that has no graphs to capture."""
-    if not capturable:
-        return
-    devices = _get_capturable_supported_devices(supports_xla=not foreach)
-    for tensors in zip(params, *states, strict=True):
-        kinds = {tensor.device.type for tensor in tensors}
-        if len(kinds) != 1 or not kinds.issubset(devices):
-            raise AssertionError(f"If capturable=True, {names} must be on supported devices: {devices}.")
-
-
-def _check_steps(state_steps: list[Any], name: str = "state_steps") -> None:
-    if not all(isinstance(step, Tensor) for step in state_steps):
-        raise RuntimeError(f"API has changed, `{name}` argument must contain a list of singleton tensors")
-
-
-def _check_foreach(foreach: bool | None, differentiable: bool) -> None:
-    if foreach and differentiable:
-        raise AssertionError("_foreach ops don't support autograd")
-
-
-def _check_lists(
-    params: list[Tensor], state_steps: list[Tensor], foreach: bool | None, differentiable: bool, capturable: bool
-) -> None:
-    """What the functions over lists refuse."""
-    _check_steps(state_steps)
-    _check_foreach(foreach, differentiable)
-    _check_capturable(capturable, foreach, params, state_steps)
-
-
-def _check_options(lr: Any, **rest: tuple[Any, str]) -> None:
-    """Refuses a rate, or another number that is named in a message, below 0."""
-    if isinstance(lr, Tensor) and lr.numel() != 1:
-        raise ValueError("Tensor lr must be 1-element")
-    for value, message in ((lr, "Invalid learning rate"), *rest.values()):
-        if not 0.0 <= value:
-            raise ValueError(f"{message}: {value}")
-
-
-def _check_betas(betas: tuple[Any, Any]) -> None:
-    for i, beta in enumerate(betas):
-        if not 0.0 <= beta < 1.0:
-            raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
-
-
-def _skips(found_inf: Tensor | None) -> bool:
-    """Whether a gradient scaler found that this step would do harm."""
-    return found_inf is not None and found_inf.item() != 0
-
-
-def _scale(grad_scale: Tensor | None) -> dict[str, Any]:
-    return {} if grad_scale is None else {"grad_scale": grad_scale}
-
-
-def _check_scaling(fused: bool | None, *scaling: Tensor | None) -> None:
-    if not fused and any(value is not None for value in scaling):
-        raise AssertionError("Expected grad_scale and found_inf to be None")
-
-
-def _check_fused(fused: bool | None, foreach: bool | None, differentiable: bool) -> None:
-    if fused and differentiable:
-        raise RuntimeError("`fused` does not support `differentiable`")
-    if fused and foreach:
-        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-
-
-def _zero_step(p: Tensor, on_device: bool, is_fused: bool | None = None) -> Tensor:
-    return torch.zeros((), dtype=_get_scalar_dtype(is_fused), device=p.device if on_device else "cpu")
-
-
-def _zeros(p: Tensor) -> Tensor:
-    return torch.zeros_like(p, memory_format=torch.preserve_format)
-
-
-def _as_tensors(state: dict[str, Any], *names: str, device: Any = None, is_fused: bool | None = None) -> None:
-    """Numbers that old checkpoints hold become tensors."""
-    for name in names:
-        if state and not isinstance(state[name], Tensor):
-            state[name] = torch.tensor(float(state[name]), dtype=_get_scalar_dtype(is_fused), device=device)
-
-
 class Optimizer:
     """Base class of all optimizers.
 
@@ -261,12 +166,6 @@ class Optimizer:
         f"_optimizer_{what}_{when}_hooks" for what in ("step", "state_dict", "load_state_dict") for when in ("pre", "post")
     )
 
-    # Options that old checkpoints lack, and state entries that are numbers in old checkpoints and tensors now.
-    _ADDED: ClassVar[dict[str, Any]] = {}
-    _COUNTS: ClassVar[tuple[str, ...]] = ()
-    # Whether those tensors are on the parameter's device regardless of the options.
-    _counts_beside: ClassVar[bool] = False
-
     def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
         for hooks in self._HOOKS:
@@ -302,18 +201,6 @@ class Optimizer:
             self.__dict__.setdefault(hooks, OrderedDict())
         self._patch_step_function()
         self.defaults.setdefault("differentiable", False)
-        if self._ADDED or self._COUNTS:
-            for group in self.param_groups:
-                self._complete(group)
-
-    def _complete(self, group: dict[str, Any]) -> None:
-        """Gives a group of an old checkpoint the options that came later, and tensors in place of numbers."""
-        for option, value in self._ADDED.items():
-            group.setdefault(option, value)
-        fused = group.get("fused") or None
-        beside = self._counts_beside or group.get("capturable") or fused
-        for p in group["params"] if self._COUNTS else ():
-            _as_tensors(self.state.get(p, {}), *self._COUNTS, device=p.device if beside else None, is_fused=fused)
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
@@ -336,7 +223,7 @@ class Optimizer:
 
         @functools.wraps(func)
         def wrapper(*args: Any, **kwargs: Any) -> R:
-            self = cast(Optimizer, args[0])
+            self: Any = args[0]
             if _core.profiler_enabled():
                 with torch.profiler.record_function(f"Optimizer.step#{type(self).__name__}.step"):
                     return hooked(self, args, kwargs)
@@ -491,23 +378,6 @@ class Optimizer:
                     else:
                         grad.requires_grad_(False)
                     grad.zero_()
-
-    def _collect(self, group: dict[str, Any], *names: str) -> Any:
-        """The group's parameters that have gradients, the gradients, and what the state has by these names."""
-        params, grads, states = [], [], []
-        for p in group["params"]:
-            if (grad := p.grad) is not None:
-                state = self.state[p]
-                if not state:
-                    state.update(self._new_state(p, group))
-                params.append(p)
-                grads.append(grad)
-                states.append(state)
-        return [params, grads, *([state[name] for state in states] for name in names)]
-
-    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        """What a parameter's state begins with."""
-        return {}
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the parameters by their gradients.

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 from .._core import Tensor
+from ._declared import DeclaredOptimizer, Options, check_options, count, zeros
 from ._rule import Rule, Trace
-from .optimizer import (
-    Optimizer,
-    ParamsT,
-    _check_betas,
-    _check_lists,
-    _check_options,
-    _evaluated,
-    _to_scalar,
-    _use_grad_for_differentiable,
-    _zero_step,
-    _zeros,
-)
+from .optimizer import ParamsT
 
 __all__ = ["RAdam", "radam"]
 
@@ -44,7 +33,7 @@ def _update(x: Trace, *, maximize: bool, decay: bool, decoupled: bool) -> None:
     x.param = x.param.add((length > 5.0).where(adaptive, plain), alpha=-1.0)
 
 
-class RAdam(Optimizer):
+class RAdam(DeclaredOptimizer):
     """RAdam: rectified Adam, which ignores the second moment until enough gradients were averaged.
 
     The first steps (five with the default betas) use the first moment alone; later steps are scaled by a factor that
@@ -69,14 +58,18 @@ class RAdam(Optimizer):
         >>> optimizer.step()
     """
 
-    _ADDED: ClassVar[dict[str, Any]] = {
+    _RULE = _update
+    _STATE: ClassVar = {"step": count, "exp_avg": zeros, "exp_avg_sq": zeros}
+    _NUMBERS = "lr beta1 beta2 eps weight_decay".split()
+    _OPTIONS = "lr betas eps weight_decay maximize foreach capturable decoupled_weight_decay differentiable".split()
+    _ADDED: ClassVar = {
         "foreach": None,
         "maximize": False,
         "differentiable": False,
         "decoupled_weight_decay": False,
         "capturable": False,
     }
-    _COUNTS = ("step",)
+    _PAIRS: ClassVar = {"betas": ("beta1", "beta2")}
 
     def __init__(
         self,
@@ -92,49 +85,16 @@ class RAdam(Optimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        _check_options(lr, eps=(eps, "Invalid epsilon value"))
-        _check_betas(betas)
-        _check_options(0.0, decay=(weight_decay, "Invalid weight_decay value"))
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "differentiable": differentiable,
+        check_options(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay)
+        super().__init__(params, self._chosen_options(locals()))
+
+    @staticmethod
+    def _rule_flags(options: Options) -> dict[str, Any]:
+        return {
+            "maximize": options["maximize"],
+            "decay": options["weight_decay"] != 0,
+            "decoupled": options["decoupled_weight_decay"],
         }
-        super().__init__(params, defaults)
-
-    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
-        return {"step": _zero_step(p, group["capturable"]), "exp_avg": _zeros(p), "exp_avg_sq": _zeros(p)}
-
-    @_use_grad_for_differentiable
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Perform one optimization step."""
-        loss = _evaluated(closure)
-        for group in self.param_groups:
-            params, grads, exp_avgs, exp_avg_sqs, steps = self._collect(group, "exp_avg", "exp_avg_sq", "step")
-            radam(
-                params,
-                grads,
-                exp_avgs,
-                exp_avg_sqs,
-                steps,
-                beta1=group["betas"][0],
-                beta2=group["betas"][1],
-                lr=group["lr"],
-                weight_decay=group["weight_decay"],
-                eps=group["eps"],
-                maximize=group["maximize"],
-                foreach=group["foreach"],
-                capturable=group["capturable"],
-                differentiable=group["differentiable"],
-                decoupled_weight_decay=group["decoupled_weight_decay"],
-            )
-        return loss
 
 
 def radam(
@@ -157,12 +117,4 @@ def radam(
     eps: float,
 ) -> None:
     """Perform one `RAdam` step over lists of tensors."""
-    _check_lists(params, state_steps, foreach, differentiable, capturable)
-    _update(
-        {"param": params, "grad": grads, "exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs},
-        {"step": state_steps},
-        {"lr": _to_scalar(lr), "beta1": beta1, "beta2": beta2, "eps": eps, "weight_decay": weight_decay},
-        maximize=maximize,
-        decay=weight_decay != 0,
-        decoupled=decoupled_weight_decay,
-    )
+    RAdam._functional(locals())

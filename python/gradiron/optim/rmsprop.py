@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 from .._core import Tensor
+from ._declared import DeclaredOptimizer, Options, check_options, count, zeros
 from ._rule import Rule, Trace
-from .optimizer import (
-    Optimizer,
-    ParamsT,
-    _check_lists,
-    _check_options,
-    _evaluated,
-    _to_scalar,
-    _use_grad_for_differentiable,
-    _zero_step,
-    _zeros,
-)
+from .optimizer import ParamsT
 
 __all__ = ["RMSprop", "rmsprop"]
 
@@ -41,7 +31,7 @@ def _update(x: Trace, *, maximize: bool, decay: bool, centered: bool, momentum: 
         x.param = x.param.addcdiv(grad, size, value=-x.lr)
 
 
-class RMSprop(Optimizer):
+class RMSprop(DeclaredOptimizer):
     """RMSprop: divide each gradient by the root of a running average of its squares.
 
     For the gradient `g`, without momentum::
@@ -69,7 +59,15 @@ class RMSprop(Optimizer):
         >>> optimizer.step()
     """
 
-    _ADDED: ClassVar[dict[str, Any]] = {
+    _RULE = _update
+    _STATE: ClassVar = {"step": count, "square_avg": zeros, "momentum_buffer": zeros, "grad_avg": zeros}
+    _OPTIONAL: ClassVar = {
+        "momentum_buffer": lambda options: options["momentum"] > 0,
+        "grad_avg": lambda options: options["centered"],
+    }
+    _NUMBERS = "lr alpha eps weight_decay momentum".split()
+    _OPTIONS = "lr momentum alpha eps centered weight_decay capturable foreach maximize differentiable".split()
+    _ADDED: ClassVar = {
         "momentum": 0,
         "centered": False,
         "foreach": None,
@@ -77,7 +75,6 @@ class RMSprop(Optimizer):
         "differentiable": False,
         "capturable": False,
     }
-    _COUNTS = ("step",)
 
     def __init__(
         self,
@@ -93,63 +90,17 @@ class RMSprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        _check_options(
-            lr,
-            eps=(eps, "Invalid epsilon value"),
-            momentum=(momentum, "Invalid momentum value"),
-            weight_decay=(weight_decay, "Invalid weight_decay value"),
-            alpha=(alpha, "Invalid alpha value"),
-        )
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "alpha": alpha,
-            "eps": eps,
-            "centered": centered,
-            "weight_decay": weight_decay,
-            "capturable": capturable,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
+        check_options(lr=lr, eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
+        super().__init__(params, self._chosen_options(locals()))
+
+    @staticmethod
+    def _rule_flags(options: Options) -> dict[str, Any]:
+        return {
+            "maximize": options["maximize"],
+            "decay": options["weight_decay"] != 0,
+            "centered": options["centered"],
+            "momentum": options["momentum"] > 0,
         }
-        super().__init__(params, defaults)
-
-    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
-        state = {"step": _zero_step(p, group["capturable"]), "square_avg": _zeros(p)}
-        if group["momentum"] > 0:
-            state["momentum_buffer"] = _zeros(p)
-        if group["centered"]:
-            state["grad_avg"] = _zeros(p)
-        return state
-
-    @_use_grad_for_differentiable
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Perform one optimization step."""
-        loss = _evaluated(closure)
-        for group in self.param_groups:
-            asked = {"momentum_buffer": group["momentum"] > 0, "grad_avg": group["centered"]}
-            names = [name for name, wanted in asked.items() if wanted]
-            params, grads, square_avgs, steps, *rest = self._collect(group, "square_avg", "step", *names)
-            more = dict(zip(names, rest, strict=True))
-            rmsprop(
-                params,
-                grads,
-                square_avgs,
-                more.get("grad_avg", []),
-                more.get("momentum_buffer", []),
-                steps,
-                lr=group["lr"],
-                alpha=group["alpha"],
-                eps=group["eps"],
-                weight_decay=group["weight_decay"],
-                momentum=group["momentum"],
-                centered=group["centered"],
-                foreach=group["foreach"],
-                maximize=group["maximize"],
-                differentiable=group["differentiable"],
-                capturable=group["capturable"],
-            )
-        return loss
 
 
 def rmsprop(
@@ -173,18 +124,4 @@ def rmsprop(
     centered: bool,
 ) -> None:
     """Perform one `RMSprop` step over lists of tensors."""
-    _check_lists(params, state_steps, foreach, differentiable, capturable)
-    operands = {"param": params, "grad": grads, "square_avg": square_avgs}
-    if centered:
-        operands["grad_avg"] = grad_avgs
-    if momentum > 0:
-        operands["momentum_buffer"] = momentum_buffer_list
-    _update(
-        operands,
-        {"step": state_steps},
-        {"lr": _to_scalar(lr), "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum},
-        maximize=maximize,
-        decay=weight_decay != 0,
-        centered=centered,
-        momentum=momentum > 0,
-    )
+    RMSprop._functional(locals(), momentum_buffers=momentum_buffer_list)

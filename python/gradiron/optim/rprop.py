@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import gradiron as torch
 
 from .._core import Tensor
+from ._declared import DeclaredOptimizer, Options, check_options, count, zeros
 from ._rule import Rule, Trace
-from .optimizer import (
-    Optimizer,
-    ParamsT,
-    _check_lists,
-    _check_options,
-    _evaluated,
-    _to_scalar,
-    _use_grad_for_differentiable,
-    _zero_step,
-    _zeros,
-)
+from .optimizer import ParamsT, _to_scalar
 
 __all__ = ["Rprop", "rprop"]
 
@@ -30,7 +20,7 @@ def _update(x: Trace, *, maximize: bool) -> None:
     grad = -x.grad if maximize else x.grad
     turn = grad * x.prev
     back = turn < 0
-    factor = (turn > 0).where(x.eta_plus, back.where(x.eta_minus, 1.0))
+    factor = (turn > 0).where(x.etaplus, back.where(x.etaminus, 1.0))
     x.step_size = (x.step_size * factor).maximum(x.step_size_min).minimum(x.step_size_max)
     # An element whose gradient changed sign skips this step, and its gradient counts as 0 in the next.
     grad = back.where(0.0, grad)
@@ -38,7 +28,15 @@ def _update(x: Trace, *, maximize: bool) -> None:
     x.prev = grad
 
 
-class Rprop(Optimizer):
+def _first_step_size(p: Tensor, group: Options) -> Tensor:
+    lr = _to_scalar(group["lr"])
+    # The real and the imaginary part have step sizes of their own.
+    size: Any = complex(lr, lr) if p.is_complex() else lr
+    grad: Any = p.grad
+    return torch.full_like(grad, size)
+
+
+class Rprop(DeclaredOptimizer):
     """Rprop: resilient backpropagation, with one adaptive step size per element.
 
     Each element moves against the sign of its gradient. Its step size grows while the sign stays the same and shrinks
@@ -61,8 +59,12 @@ class Rprop(Optimizer):
         >>> optimizer.step()
     """
 
-    _ADDED: ClassVar[dict[str, Any]] = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
-    _COUNTS = ("step",)
+    _RULE = _update
+    _STATE: ClassVar = {"step": count, "prev": zeros, "step_size": _first_step_size}
+    _NUMBERS = "step_size_min step_size_max etaminus etaplus".split()
+    _OPTIONS = "lr etas step_sizes foreach maximize differentiable capturable".split()
+    _ADDED: ClassVar = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+    _PAIRS: ClassVar = {"etas": ("etaminus", "etaplus"), "step_sizes": ("step_size_min", "step_size_max")}
 
     def __init__(
         self,
@@ -76,50 +78,14 @@ class Rprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        _check_options(lr)
+        check_options(lr=lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
-        defaults = {
-            "lr": lr,
-            "etas": etas,
-            "step_sizes": step_sizes,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, self._chosen_options(locals()))
 
-    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
-        lr = _to_scalar(group["lr"])
-        # The real and the imaginary part have step sizes of their own.
-        size: Any = complex(lr, lr) if p.is_complex() else lr
-        grad: Any = p.grad
-        step_size = torch.full_like(grad, size)
-        return {"step": _zero_step(p, group["capturable"]), "prev": _zeros(p), "step_size": step_size}
-
-    @_use_grad_for_differentiable
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Perform one optimization step."""
-        loss = _evaluated(closure)
-        for group in self.param_groups:
-            params, grads, prevs, step_sizes, steps = self._collect(group, "prev", "step_size", "step")
-            rprop(
-                params,
-                grads,
-                prevs,
-                step_sizes,
-                steps,
-                step_size_min=group["step_sizes"][0],
-                step_size_max=group["step_sizes"][1],
-                etaminus=group["etas"][0],
-                etaplus=group["etas"][1],
-                foreach=group["foreach"],
-                maximize=group["maximize"],
-                differentiable=group["differentiable"],
-                capturable=group["capturable"],
-            )
-        return loss
+    @staticmethod
+    def _rule_flags(options: Options) -> dict[str, Any]:
+        return {"maximize": options["maximize"]}
 
 
 def rprop(
@@ -140,15 +106,4 @@ def rprop(
     etaplus: float,
 ) -> None:
     """Perform one `Rprop` step over lists of tensors."""
-    _check_lists(params, state_steps, foreach, differentiable, capturable)
-    _update(
-        {"param": params, "grad": grads, "prev": prevs, "step_size": step_sizes},
-        {"step": state_steps},
-        {
-            "step_size_min": step_size_min,
-            "step_size_max": step_size_max,
-            "eta_minus": etaminus,
-            "eta_plus": etaplus,
-        },
-        maximize=maximize,
-    )
+    Rprop._functional(locals())

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import gradiron as torch
 
 from .._core import Tensor
+from ._declared import DeclaredOptimizer, Lists, Options
 from ._rule import Rule, Trace
-from .optimizer import (
-    Optimizer,
-    ParamsT,
-    _check_fused,
-    _check_scaling,
-    _device_dtype_check_for_fused,
-    _evaluated,
-    _scale,
-    _skips,
-    _to_scalar,
-    _use_grad_for_differentiable,
-)
+from .optimizer import ParamsT
 
 __all__ = ["SGD", "sgd"]
 
@@ -41,7 +30,7 @@ def _update(x: Trace, *, scaled: bool, maximize: bool, decay: bool, momentum: bo
     x.param = x.param.add(grad, alpha=-x.lr)
 
 
-class SGD(Optimizer):
+class SGD(DeclaredOptimizer):
     """Stochastic gradient descent, optionally with momentum.
 
     For the gradient `g`, with momentum::
@@ -68,13 +57,15 @@ class SGD(Optimizer):
         >>> optimizer.step()
     """
 
-    _ADDED: ClassVar[dict[str, Any]] = {
-        "nesterov": False,
-        "maximize": False,
-        "foreach": None,
-        "differentiable": False,
-        "fused": False,
-    }
+    _RULE = _update
+    # A buffer begins as the first gradient.
+    _STATE: ClassVar = {"momentum_buffer": lambda p, group: None}
+    _OPTIONAL: ClassVar = {"momentum_buffer": lambda options: options["momentum"] != 0}
+    _COUNTS = ()
+    _NUMBERS = "lr weight_decay momentum dampening".split()
+    _HAS_FUSED = True
+    _OPTIONS = "lr momentum dampening weight_decay nesterov maximize foreach differentiable fused".split()
+    _ADDED: ClassVar = {"nesterov": False, "maximize": False, "foreach": None, "differentiable": False, "fused": False}
 
     def __init__(
         self,
@@ -98,59 +89,55 @@ class SGD(Optimizer):
             raise ValueError(f"Invalid momentum value: {momentum}")
         if weight_decay < 0.0:
             raise ValueError(f"Invalid weight_decay value: {weight_decay}")
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "dampening": dampening,
-            "weight_decay": weight_decay,
-            "nesterov": nesterov,
-            "maximize": maximize,
-            "foreach": foreach,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        super().__init__(params, defaults)
-        _check_fused(fused, foreach, differentiable)
+        super().__init__(params, self._chosen_options(locals()))
+        self._check_fused()
         if fused:
-            self._step_supports_amp_scaling = True
             self._need_device_dtype_check_for_fused = True
 
-    @_use_grad_for_differentiable
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Perform one optimization step."""
-        loss = _evaluated(closure)
-        for group in self.param_groups:
-            params, grads, buffers = [], [], []
-            for p in group["params"]:
-                if (grad := p.grad) is None:
-                    continue
-                if group["fused"] and getattr(self, "_need_device_dtype_check_for_fused", True):
-                    _device_dtype_check_for_fused(p)
-                    self._need_device_dtype_check_for_fused = False
+    @staticmethod
+    def _rule_flags(options: Options) -> dict[str, Any]:
+        return {
+            "scaled": options["grad_scale"] is not None,
+            "maximize": options["maximize"],
+            "decay": bool(options["weight_decay"] != 0),
+            "momentum": bool(options["momentum"] != 0),
+            "first": options["first"],
+            "nesterov": options["nesterov"],
+        }
+
+    def _step_group(self, group: dict[str, Any]) -> None:
+        params, grads = [], []
+        for p in group["params"]:
+            if (grad := p.grad) is not None:
                 params.append(p)
                 grads.append(grad)
-                if group["momentum"] != 0:
-                    buffers.append(self.state[p].get("momentum_buffer"))
-            sgd(
-                params,
-                grads,
-                buffers,
-                weight_decay=group["weight_decay"],
-                momentum=group["momentum"],
-                lr=group["lr"],
-                dampening=group["dampening"],
-                nesterov=group["nesterov"],
-                maximize=group["maximize"],
-                foreach=group["foreach"],
-                fused=group["fused"],
-                grad_scale=getattr(self, "grad_scale", None),
-                found_inf=getattr(self, "found_inf", None),
-            )
-            for p, buffer in zip(params, buffers, strict=False):
-                self.state[p]["momentum_buffer"] = buffer
-        return loss
+        if group["fused"]:
+            self._check_fused_once(params)
+        buffers = [self.state[p].get("momentum_buffer") for p in params] if group["momentum"] != 0 else []
+        self._update_lists(params, grads, {"momentum_buffer": buffers} if buffers else {}, self._group_options(group))
+        for p, buffer in zip(params, buffers, strict=False):
+            self.state[p]["momentum_buffer"] = buffer
+
+    @classmethod
+    def _check_arguments(cls, params: list[Tensor], lists: Lists, options: Options) -> None:
+        """Nothing but what is checked for all fused steps."""
+
+    @classmethod
+    def _apply_rule(cls, params: list[Tensor], grads: list[Any], lists: Lists, options: Options) -> None:
+        buffers = lists.get("momentum_buffer")
+        new = [i for i, buffer in enumerate(buffers) if buffer is None] if buffers else []
+        options["first"] = False
+        if not new or not buffers:
+            return super()._apply_rule(params, grads, lists, options)
+        old = [i for i, buffer in enumerate(buffers) if buffer is not None]
+        for i in new:
+            buffers[i] = torch.empty_like(grads[i])
+        for own in filter(None, (new, old)):
+            options["first"] = own is new
+            chosen = [[tensors[i] for i in own] for tensors in (params, grads, buffers)]
+            super()._apply_rule(chosen[0], chosen[1], {"momentum_buffer": chosen[2]}, options)
 
 
 def sgd(
@@ -171,27 +158,4 @@ def sgd(
     maximize: bool,
 ) -> None:
     """Perform one `SGD` step over lists of tensors; missing momentum buffers are created."""
-    _check_scaling(fused, grad_scale, found_inf)
-    if not params or _skips(found_inf):
-        return
-    numbers = {"lr": _to_scalar(lr), "weight_decay": weight_decay, "momentum": momentum, "dampening": dampening}
-    numbers |= _scale(grad_scale)
-    scaled, decay = grad_scale is not None, bool(weight_decay != 0)
-
-    def update(operands: dict[str, list[Any]], first: bool, nesterov: bool = False) -> None:
-        flags = {"scaled": scaled, "maximize": maximize, "decay": decay, "momentum": len(operands) > 2}
-        _update(operands, {}, numbers, rounds=not fused, **flags, first=first, nesterov=nesterov)
-
-    operands: dict[str, list[Any]] = {"param": params, "grad": d_p_list}
-    if momentum == 0:
-        return update(operands, first=False)
-    new = [buffer is None for buffer in momentum_buffer_list]
-    for i in (i for i, is_new in enumerate(new) if is_new):
-        momentum_buffer_list[i] = torch.empty_like(d_p_list[i])
-    operands["momentum_buffer"] = momentum_buffer_list
-    for first in (True, False):
-        own = [i for i, is_new in enumerate(new) if is_new == first]
-        if len(own) == len(params):
-            update(operands, first, nesterov)
-        elif own:
-            update({name: [tensors[i] for i in own] for name, tensors in operands.items()}, first, nesterov)
+    SGD._functional(locals(), grads=d_p_list, momentum_buffers=momentum_buffer_list)
