@@ -271,6 +271,35 @@ def test_optimizers_of_others():
         O.Optimizer([p], {}).step()
 
 
+class Clipped(O.Adam):
+    """As others extend Adam: with a step, and names, of their own."""
+
+    def __init__(self, params, limit, **options):
+        super().__init__(params, **options)
+        self.limit, self._step, self._update = limit, 0, None
+
+    def step(self, closure=None):
+        self._step += 1
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.grad.clamp_(-self.limit, self.limit)
+        return super().step(closure)
+
+
+def test_subclasses_of_adam():
+    p, q = leaf(1.0, 2.0), leaf(1.0, 2.0)
+    optim, plain = Clipped([p], 1.0, lr=0.1, amsgrad=True), O.Adam([q], lr=0.1, amsgrad=True)
+    for _ in range(3):
+        p.grad, q.grad = T.tensor([5.0, -0.5]), T.tensor([1.0, -0.5])
+        assert optim.step(lambda: T.tensor(2.0)).item() == 2.0
+        plain.step()
+    assert p.tolist() == q.tolist() and optim._step == 3
+    assert list(optim.state[p]) == ["step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq"]
+    other = Clipped([leaf(1.0, 2.0)], 1.0)
+    other.load_state_dict(optim.state_dict())
+    assert other.param_groups[0]["amsgrad"] and repr(other).startswith("Clipped (")
+
+
 def test_steps_count_as_writes():
     p = leaf(1.0)
     optim = O.Adam([p])

@@ -49,7 +49,7 @@ class Adafactor(DeclaredOptimizer):
     """
 
     _STATE: ClassVar = {"step": count}
-    _OPTIONS = ("lr", "beta2_decay", "eps", "d", "weight_decay", "foreach", "maximize")
+    _OPTIONS = "lr beta2_decay eps d weight_decay foreach maximize".split()
     _ADDED: ClassVar = {"foreach": None}
     _PAIRS: ClassVar = {"eps": ("eps1", "eps2")}
 
@@ -79,7 +79,7 @@ class Adafactor(DeclaredOptimizer):
             raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
         if not 0.0 <= weight_decay:
             raise ValueError(f"weight_decay should be >= 0 but is: {weight_decay}")
-        super().__init__(params, self._defaults(locals()))
+        super().__init__(params, self._chosen_options(locals()))
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         if p.is_complex():
@@ -94,22 +94,22 @@ class Adafactor(DeclaredOptimizer):
             state["variance"] = torch.zeros_like(grad, memory_format=torch.preserve_format)
         return state
 
-    def _arguments(self, group: dict[str, Any]) -> dict[str, Any]:
+    def _group_options(self, group: dict[str, Any]) -> dict[str, Any]:
         # A matrix has `row_var` and `col_var`, a vector `variance`.
         states = [self.state[p] for p in group["params"] if p.grad is not None]
         lists = {f"{name}s": [state.get(name) for state in states] for name in ("row_var", "col_var", "variance")}
         scaling = {name: getattr(self, name, None) for name in ("grad_scale", "found_inf")}
-        return super()._arguments(group) | lists | scaling
+        return super()._group_options(group) | lists | scaling
 
     @classmethod
-    def _check(cls, params: list[Tensor], lists: Lists, options: Options) -> None:
+    def _check_arguments(cls, params: list[Tensor], lists: Lists, options: Options) -> None:
         if not all(isinstance(step, Tensor) for step in lists["step"]):
             raise RuntimeError("`state_steps` argument must contain a list of singleton tensors")
         if options["grad_scale"] is not None or options["found_inf"] is not None:
             raise AssertionError("Grad scaling should occur outside of optimizer.step()")
 
     @classmethod
-    def _apply(cls, params: list[Tensor], grads: list[Tensor], lists: Lists, options: Options) -> None:
+    def _apply_rule(cls, params: list[Tensor], grads: list[Tensor], lists: Lists, options: Options) -> None:
         rate, eps1, weight_decay = _to_scalar(options["lr"]), options["eps1"], options["weight_decay"]
         for i, param in enumerate(params):
             grad = -grads[i] if options["maximize"] else grads[i]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import gradiron as torch
@@ -74,36 +75,40 @@ def check_capturable(
 
 
 class DeclaredOptimizer(Optimizer):
-    """Base class of the optimizers that declare what they keep, what they are told and what they compute.
+    """Base class of the optimizers that declare their options, their state and their rule.
 
-    `__init__` checks its arguments and passes `self._defaults(locals())` on; the functional form passes its `locals()` to
-    `_functional`. What an optimizer does in its own way, it overrides: `_new_state`, `_check` or `_apply`.
+    `__init__` checks its arguments and passes `self._chosen_options(locals())` on; the functional form passes its
+    `locals()` to `_functional`. What an optimizer does in its own way, it overrides.
     """
 
-    # The names of the options in the order in which a group holds them, and the defaults of those that old checkpoints lack.
-    _OPTIONS: ClassVar[tuple[str, ...]]
+    # The names of the options, in the order in which a group holds them.
+    _OPTIONS: ClassVar[Sequence[str]]
+    # Options that old checkpoints lack, and their values.
     _ADDED: ClassVar[Options] = {}
     # Options that hold two numbers, and the names of these.
     _PAIRS: ClassVar[Mapping[str, tuple[str, str]]] = {}
-    # The entries of a parameter's state and what makes them; those of them that are counts, one number each; and those that
-    # exist only under some options.
-    _STATE: ClassVar[Mapping[str, Callable[[Tensor, Options], Tensor]]] = {}
-    _COUNTS: ClassVar[tuple[str, ...]] = ("step",)
+    # The entries of a parameter's state, and how each is made.
+    _STATE: ClassVar[Mapping[str, Callable[[Tensor, Options], Tensor | None]]] = {}
+    # Entries that exist only under some options.
     _OPTIONAL: ClassVar[Mapping[str, Callable[[Options], bool]]] = {}
-    # Whether counts are on the parameter's device regardless of the options.
+    # Entries of one number each, which are tensors on the CPU unless the options say otherwise.
+    _COUNTS: ClassVar[tuple[str, ...]] = ("step",)
+    # Whether they are on the parameter's device regardless of the options.
     _COUNTS_ON_DEVICE: ClassVar[bool] = False
-    # The arithmetic, over the parameter `param`, its gradient `grad`, the state and these numbers.
+    # The arithmetic, over the parameter `param`, its gradient `grad`, the state's entries and the numbers.
     _RULE: ClassVar[Rule]
-    _NUMBERS: ClassVar[tuple[str, ...]] = ()
-    # Whether one kernel can do the whole step, and a gradient scaler's work with it.
+    # The options, or parts of them, that the rule reads.
+    _NUMBERS: ClassVar[Sequence[str]] = ()
+    # Whether `fused=True` is an option, which lets a gradient scaler leave the scaling to the step.
     _HAS_FUSED: ClassVar[bool] = False
 
-    def _defaults(self, given: Options) -> dict[str, Any]:
-        """The options among the arguments of `__init__`."""
-        return {name: given[name] for name in self._OPTIONS}
+    def _chosen_options(self, given: Options) -> dict[str, Any]:
+        """Return the options among the arguments of `__init__`."""
+        # Pickle writes a string once that several optimizers share.
+        return {sys.intern(name): given[name] for name in self._OPTIONS}
 
     def _check_fused(self) -> None:
-        """Refuse what a fused step cannot do, and tell a gradient scaler that it can be fused with the scaling."""
+        """Refuse what a fused step cannot do, and tell gradient scalers that the step can do their work."""
         if self.defaults["fused"]:
             if self.defaults["differentiable"]:
                 raise RuntimeError("`fused` does not support `differentiable`")
@@ -133,23 +138,23 @@ class DeclaredOptimizer(Optimizer):
                         own[name] = torch.tensor(float(own[name]), dtype=_get_scalar_dtype(fused), device=device)
 
     @classmethod
-    def _entries(cls, options: Options) -> Iterable[str]:
-        """The names of the state's entries under these options."""
+    def _state_entries(cls, options: Options) -> Iterable[str]:
+        """Return the names of the entries that the state has under these options."""
         if not cls._OPTIONAL:
             return cls._STATE
         return [name for name in cls._STATE if name not in cls._OPTIONAL or cls._OPTIONAL[name](options)]
 
     @staticmethod
-    def _flags(options: Options) -> dict[str, Any]:
-        """The flags under which the rule is traced."""
+    def _rule_flags(options: Options) -> dict[str, Any]:
+        """Return the flags under which the rule is traced."""
         return {"maximize": options["maximize"], "decay": options["weight_decay"] != 0}
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        """What a parameter's state begins with."""
-        return {name: self._STATE[name](p, group) for name in self._entries(group)}
+        """Make the state of a parameter that is updated for the first time."""
+        return {name: self._STATE[name](p, group) for name in self._state_entries(group)}
 
-    def _gather(self, group: dict[str, Any]) -> tuple[list[Tensor], list[Tensor], Lists]:
-        """The group's parameters that have gradients, the gradients, and their state by the names of its entries."""
+    def _gather_lists(self, group: dict[str, Any]) -> tuple[list[Tensor], list[Tensor], Lists]:
+        """Return the group's parameters that have gradients, the gradients, and a list for each entry of the state."""
         params, grads, states = [], [], []
         for p in group["params"]:
             if (grad := p.grad) is not None:
@@ -159,7 +164,7 @@ class DeclaredOptimizer(Optimizer):
                 params.append(p)
                 grads.append(grad)
                 states.append(state)
-        return params, grads, {name: [state[name] for state in states] for name in self._entries(group)}
+        return params, grads, {name: [state[name] for state in states] for name in self._state_entries(group)}
 
     @_use_grad_for_differentiable
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -169,14 +174,14 @@ class DeclaredOptimizer(Optimizer):
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            self._step(group)
+            self._step_group(group)
         return loss
 
-    def _step(self, group: dict[str, Any]) -> None:
-        self._update(*self._gather(group), self._arguments(group))
+    def _step_group(self, group: dict[str, Any]) -> None:
+        self._update_lists(*self._gather_lists(group), self._group_options(group))
 
-    def _arguments(self, group: dict[str, Any]) -> Options:
-        """The group's options as the functional form takes them."""
+    def _group_options(self, group: dict[str, Any]) -> Options:
+        """Return the group's options as the functional form names them."""
         options = group.copy()
         if self._HAS_FUSED:
             options["grad_scale"] = getattr(self, "grad_scale", None)
@@ -187,34 +192,35 @@ class DeclaredOptimizer(Optimizer):
 
     @classmethod
     def _functional(cls, given: dict[str, Any], **others: Any) -> None:
-        """The functional form, told its arguments by their names. The list of a state's entry has its name in the plural."""
+        """Run the functional form, given its arguments by name. `exp_avgs` is the list of the entries `exp_avg`, and so on."""
         given |= others
-        lists = {name: given["state_steps" if name == "step" else f"{name}s"] for name in cls._entries(given)}
-        cls._update(given["params"], given["grads"], lists, given)
+        lists = {name: given["state_steps" if name == "step" else f"{name}s"] for name in cls._state_entries(given)}
+        cls._update_lists(given["params"], given["grads"], lists, given)
 
     @classmethod
-    def _update(cls, params: list[Tensor], grads: list[Tensor], lists: Lists, options: Options) -> None:
+    def _update_lists(cls, params: list[Tensor], grads: list[Tensor], lists: Lists, options: Options) -> None:
+        """Check the arguments and apply the rule, unless a gradient scaler found an infinite gradient."""
         found_inf = options["found_inf"] if cls._HAS_FUSED else None
         if cls._HAS_FUSED and not options["fused"] and (found_inf is not None or options["grad_scale"] is not None):
             raise AssertionError("Expected grad_scale and found_inf to be None")
-        cls._check(params, lists, options)
+        cls._check_arguments(params, lists, options)
         if params and (found_inf is None or found_inf.item() == 0):
-            cls._apply(params, grads, lists, options)
+            cls._apply_rule(params, grads, lists, options)
 
     @classmethod
-    def _check(cls, params: list[Tensor], lists: Lists, options: Options) -> None:
+    def _check_arguments(cls, params: list[Tensor], lists: Lists, options: Options) -> None:
         """Refuse arguments as PyTorch's functional form does."""
         check_steps(lists["step"])
         check_foreach(options["foreach"], options["differentiable"])
         check_capturable(options["capturable"], options["foreach"], params, lists["step"])
 
     @classmethod
-    def _apply(cls, params: list[Tensor], grads: list[Tensor], lists: Lists, options: Options) -> None:
-        """Do the rule to all parameters."""
+    def _apply_rule(cls, params: list[Tensor], grads: list[Tensor], lists: Lists, options: Options) -> None:
+        """Apply the rule to all parameters."""
         counts = {name: lists.pop(name) for name in cls._COUNTS}
         numbers = {name: options[name] for name in cls._NUMBERS}
         fused = cls._HAS_FUSED and options["fused"]
         if fused and options["grad_scale"] is not None:
             numbers["grad_scale"] = options["grad_scale"]
         operands = {"param": params, "grad": grads, **lists}
-        cls._RULE(operands, counts, numbers, rounds=not fused, **cls._flags(options))
+        cls._RULE(operands, counts, numbers, rounds=not fused, **cls._rule_flags(options))

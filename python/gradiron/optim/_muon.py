@@ -85,7 +85,7 @@ class Muon(DeclaredOptimizer):
 
     _STATE: ClassVar = {"momentum_buffer": _first_buffer}
     _COUNTS = ()
-    _OPTIONS = ("lr", "weight_decay", "momentum", "nesterov", "ns_coefficients", "eps", "ns_steps", "adjust_lr_fn")
+    _OPTIONS = "lr weight_decay momentum nesterov ns_coefficients eps ns_steps adjust_lr_fn".split()
 
     def __init__(
         self,
@@ -109,18 +109,18 @@ class Muon(DeclaredOptimizer):
             raise ValueError(f"weight decay should be >= 0 but is: {weight_decay}")
         if adjust_lr_fn is not None and adjust_lr_fn not in _RATIOS:
             raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
-        super().__init__(params, self._defaults(locals()))
+        super().__init__(params, self._chosen_options(locals()))
         for group in self.param_groups:
             for p in group["params"]:
                 if p.dim() != 2:
                     raise ValueError(f"Muon only supports 2D parameters whereas we found a parameter with size: {p.size()}")
 
     @classmethod
-    def _check(cls, params: list[Tensor], lists: Lists, options: Options) -> None:
+    def _check_arguments(cls, params: list[Tensor], lists: Lists, options: Options) -> None:
         """The functional form has checked its arguments itself."""
 
     @classmethod
-    def _apply(cls, params: list[Tensor], grads: list[Tensor], lists: Lists, options: Options) -> None:
+    def _apply_rule(cls, params: list[Tensor], grads: list[Tensor], lists: Lists, options: Options) -> None:
         rate, momentum = _to_scalar(options["lr"]), options["momentum"]
         polynomial = options["ns_coefficients"], options["ns_steps"], options["eps"]
         for param, grad, buffer in zip(params, grads, lists["momentum_buffer"], strict=True):

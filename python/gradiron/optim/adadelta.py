@@ -64,8 +64,8 @@ class Adadelta(DeclaredOptimizer):
 
     _RULE = _update
     _STATE: ClassVar = {"step": count, "square_avg": zeros, "acc_delta": zeros}
-    _NUMBERS = ("lr", "rho", "eps", "weight_decay")
-    _OPTIONS = ("lr", "rho", "eps", "weight_decay", "maximize", "capturable", "foreach", "differentiable")
+    _NUMBERS = "lr rho eps weight_decay".split()
+    _OPTIONS = "lr rho eps weight_decay maximize capturable foreach differentiable".split()
     _ADDED: ClassVar = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
 
     def __init__(
@@ -85,10 +85,10 @@ class Adadelta(DeclaredOptimizer):
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")
         check_options(eps=eps, weight_decay=weight_decay)
-        super().__init__(params, self._defaults(locals()))
+        super().__init__(params, self._chosen_options(locals()))
 
     @classmethod
-    def _check(cls, params: list[Tensor], lists: Lists, options: Options) -> None:
+    def _check_arguments(cls, params: list[Tensor], lists: Lists, options: Options) -> None:
         check_steps(lists["step"])
         check_foreach(options["foreach"], options["differentiable"])
         check_capturable(options["capturable"], True, params, lists["step"])

@@ -62,19 +62,9 @@ class Adagrad(DeclaredOptimizer):
 
     _RULE = _update
     _STATE: ClassVar = {"step": count, "sum": _first_sum}
-    _NUMBERS = ("lr", "lr_decay", "eps", "weight_decay")
+    _NUMBERS = "lr lr_decay eps weight_decay".split()
     _HAS_FUSED = True
-    _OPTIONS = (
-        "lr",
-        "lr_decay",
-        "eps",
-        "weight_decay",
-        "initial_accumulator_value",
-        "foreach",
-        "maximize",
-        "differentiable",
-        "fused",
-    )
+    _OPTIONS = "lr lr_decay eps weight_decay initial_accumulator_value foreach maximize differentiable fused".split()
     _ADDED: ClassVar = {"foreach": None, "maximize": False, "differentiable": False, "fused": None}
 
     def __init__(
@@ -98,7 +88,7 @@ class Adagrad(DeclaredOptimizer):
             initial_accumulator_value=initial_accumulator_value,
             eps=eps,
         )
-        super().__init__(params, self._defaults(locals()))
+        super().__init__(params, self._chosen_options(locals()))
         self._check_fused()
         if fused:
             self._need_device_dtype_check_for_fused = True
@@ -107,7 +97,7 @@ class Adagrad(DeclaredOptimizer):
                 self.state[p].update(self._new_state(p, group))
 
     @staticmethod
-    def _flags(options: Options) -> dict[str, Any]:
+    def _rule_flags(options: Options) -> dict[str, Any]:
         return {
             "scaled": options["grad_scale"] is not None,
             "maximize": options["maximize"],
@@ -125,14 +115,14 @@ class Adagrad(DeclaredOptimizer):
         start = self.defaults["initial_accumulator_value"]
         return super()._new_state(p, {**group, "initial_accumulator_value": start})
 
-    def _gather(self, group: dict[str, Any]) -> tuple[list[Tensor], list[Tensor], Lists]:
-        params, grads, lists = super()._gather(group)
+    def _gather_lists(self, group: dict[str, Any]) -> tuple[list[Tensor], list[Tensor], Lists]:
+        params, grads, lists = super()._gather_lists(group)
         if group["fused"]:
             self._check_fused_once(params)
         return params, grads, lists
 
     @classmethod
-    def _check(cls, params: list[Tensor], lists: Lists, options: Options) -> None:
+    def _check_arguments(cls, params: list[Tensor], lists: Lists, options: Options) -> None:
         check_steps(lists["step"])
         if not params:
             return

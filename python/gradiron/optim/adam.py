@@ -79,19 +79,9 @@ class Adam(DeclaredOptimizer):
     _RULE = _update
     _STATE: ClassVar = {"step": count, "exp_avg": zeros, "exp_avg_sq": zeros, "max_exp_avg_sq": zeros}
     _OPTIONAL: ClassVar = {"max_exp_avg_sq": lambda options: options["amsgrad"]}
-    _NUMBERS = ("lr", "beta1", "beta2", "eps", "weight_decay")
+    _NUMBERS = "lr beta1 beta2 eps weight_decay".split()
     _OPTIONS = (
-        "lr",
-        "betas",
-        "eps",
-        "weight_decay",
-        "amsgrad",
-        "maximize",
-        "foreach",
-        "capturable",
-        "differentiable",
-        "fused",
-        "decoupled_weight_decay",
+        "lr betas eps weight_decay amsgrad maximize foreach capturable differentiable fused decoupled_weight_decay".split()
     )
     _ADDED: ClassVar = {
         "amsgrad": False,
@@ -134,11 +124,11 @@ class Adam(DeclaredOptimizer):
             if isinstance(beta, Tensor) and beta.numel() != 1:
                 raise ValueError(f"Tensor betas[{i}] must be 1-element")
         betas = _to_scalar(betas[0]), _to_scalar(betas[1])
-        super().__init__(params, self._defaults(locals()))
+        super().__init__(params, self._chosen_options(locals()))
         self._check_fused()
 
     @staticmethod
-    def _flags(options: Options) -> dict[str, Any]:
+    def _rule_flags(options: Options) -> dict[str, Any]:
         return {
             "scaled": options["grad_scale"] is not None,
             "maximize": options["maximize"],
@@ -152,14 +142,14 @@ class Adam(DeclaredOptimizer):
             _device_dtype_check_for_fused(p)
         return super()._new_state(p, group)
 
-    def _gather(self, group: dict[str, Any]) -> tuple[list[Tensor], list[Tensor], Lists]:
-        params, grads, lists = super()._gather(group)
+    def _gather_lists(self, group: dict[str, Any]) -> tuple[list[Tensor], list[Tensor], Lists]:
+        params, grads, lists = super()._gather_lists(group)
         if group["differentiable"] and any(step.requires_grad for step in lists["step"]):
             raise RuntimeError("`requires_grad` is not supported for `step` in differentiable mode")
         return params, grads, lists
 
     @classmethod
-    def _check(cls, params: list[Tensor], lists: Lists, options: Options) -> None:
+    def _check_arguments(cls, params: list[Tensor], lists: Lists, options: Options) -> None:
         foreach, fused, capturable = options["foreach"], options["fused"], options["capturable"]
         check_steps(lists["step"])
         if foreach and not fused:

@@ -53,8 +53,8 @@ class Adamax(DeclaredOptimizer):
 
     _RULE = _update
     _STATE: ClassVar = {"step": count, "exp_avg": zeros, "exp_inf": zeros}
-    _NUMBERS = ("lr", "beta1", "beta2", "eps", "weight_decay")
-    _OPTIONS = ("lr", "betas", "eps", "weight_decay", "foreach", "maximize", "differentiable", "capturable")
+    _NUMBERS = "lr beta1 beta2 eps weight_decay".split()
+    _OPTIONS = "lr betas eps weight_decay foreach maximize differentiable capturable".split()
     _ADDED: ClassVar = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
     _PAIRS: ClassVar = {"betas": ("beta1", "beta2")}
 
@@ -72,7 +72,7 @@ class Adamax(DeclaredOptimizer):
         capturable: bool = False,
     ) -> None:
         check_options(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay)
-        super().__init__(params, self._defaults(locals()))
+        super().__init__(params, self._chosen_options(locals()))
 
 
 def adamax(

@@ -69,8 +69,8 @@ class ASGD(DeclaredOptimizer):
     }
     _COUNTS = ("step", "eta", "mu")
     _COUNTS_ON_DEVICE = True
-    _NUMBERS = ("lr", "lambd", "t0", "alpha", "weight_decay")
-    _OPTIONS = ("lr", "lambd", "alpha", "t0", "weight_decay", "foreach", "maximize", "differentiable", "capturable")
+    _NUMBERS = "lr lambd t0 alpha weight_decay".split()
+    _OPTIONS = "lr lambd alpha t0 weight_decay foreach maximize differentiable capturable".split()
     _ADDED: ClassVar = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
 
     def __init__(
@@ -87,10 +87,10 @@ class ASGD(DeclaredOptimizer):
         capturable: bool = False,
     ) -> None:
         check_options(lr=lr, lambd=lambd, alpha=alpha, weight_decay=weight_decay)
-        super().__init__(params, self._defaults(locals()))
+        super().__init__(params, self._chosen_options(locals()))
 
     @classmethod
-    def _check(cls, params: list[Tensor], lists: Lists, options: Options) -> None:
+    def _check_arguments(cls, params: list[Tensor], lists: Lists, options: Options) -> None:
         check_foreach(options["foreach"], options["differentiable"])
         counts, names = [lists[name] for name in ("mu", "eta", "step")], "params, mus, etas, and state_steps"
         check_capturable(options["capturable"], options["foreach"], params, *counts, names=names)

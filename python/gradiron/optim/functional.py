@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from ._adafactor import adafactor
-from ._muon import muon
-from .adadelta import adadelta
-from .adagrad import adagrad
-from .adam import adam
-from .adamax import adamax
-from .adamw import adamw
-from .asgd import asgd
-from .nadam import nadam
-from .radam import radam
-from .rmsprop import rmsprop
-from .rprop import rprop
-from .sgd import sgd
+from ._adafactor import adafactor as adafactor
+from ._muon import muon as muon
+from .adadelta import adadelta as adadelta
+from .adagrad import adagrad as adagrad
+from .adam import adam as adam
+from .adamax import adamax as adamax
+from .adamw import adamw as adamw
+from .asgd import asgd as asgd
+from .nadam import nadam as nadam
+from .radam import radam as radam
+from .rmsprop import rmsprop as rmsprop
+from .rprop import rprop as rprop
+from .sgd import sgd as sgd
 
-__all__ = [
-    "adadelta",
-    "adafactor",
-    "adagrad",
-    "adam",
-    "adamax",
-    "adamw",
-    "asgd",
-    "muon",
-    "nadam",
-    "radam",
-    "rmsprop",
-    "rprop",
-    "sgd",
-]
+__all__ = [name for name, value in vars().items() if callable(value)]

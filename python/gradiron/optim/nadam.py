@@ -77,18 +77,9 @@ class NAdam(DeclaredOptimizer):
         "exp_avg_sq": zeros,
     }
     _COUNTS = ("step", "mu_product")
-    _NUMBERS = ("lr", "beta1", "beta2", "eps", "weight_decay", "momentum_decay")
+    _NUMBERS = "lr beta1 beta2 eps weight_decay momentum_decay".split()
     _OPTIONS = (
-        "lr",
-        "betas",
-        "eps",
-        "weight_decay",
-        "momentum_decay",
-        "decoupled_weight_decay",
-        "maximize",
-        "foreach",
-        "capturable",
-        "differentiable",
+        "lr betas eps weight_decay momentum_decay decoupled_weight_decay maximize foreach capturable differentiable".split()
     )
     _ADDED: ClassVar = {
         "maximize": False,
@@ -115,10 +106,10 @@ class NAdam(DeclaredOptimizer):
         differentiable: bool = False,
     ) -> None:
         check_options(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay, momentum_decay=momentum_decay)
-        super().__init__(params, self._defaults(locals()))
+        super().__init__(params, self._chosen_options(locals()))
 
     @staticmethod
-    def _flags(options: Options) -> dict[str, Any]:
+    def _rule_flags(options: Options) -> dict[str, Any]:
         return {
             "maximize": options["maximize"],
             "decay": options["weight_decay"] != 0,
@@ -126,7 +117,7 @@ class NAdam(DeclaredOptimizer):
         }
 
     @classmethod
-    def _check(cls, params: list[Tensor], lists: Lists, options: Options) -> None:
+    def _check_arguments(cls, params: list[Tensor], lists: Lists, options: Options) -> None:
         steps, products, foreach = lists["step"], lists["mu_product"], options["foreach"]
         check_steps(steps)
         check_steps(products, "mu_products")

@@ -230,17 +230,20 @@ class Optimizer:
             return hooked(self, args, kwargs)
 
         def hooked(self: Optimizer, args: Args, kwargs: Kwargs) -> R:
-            for pre_hook in chain(_global_optimizer_pre_hooks.values(), self._optimizer_step_pre_hooks.values()):
-                result = pre_hook(self, args, kwargs)
-                if result is None:
-                    continue
-                if not isinstance(result, tuple) or len(result) != 2:
-                    raise RuntimeError(f"{func} must return None or a tuple of (new_args, new_kwargs), but got {result}.")
-                args, kwargs = result
+            # The step of a few small parameters would notice chains of no hooks.
+            if _global_optimizer_pre_hooks or self._optimizer_step_pre_hooks:
+                for pre_hook in chain(_global_optimizer_pre_hooks.values(), self._optimizer_step_pre_hooks.values()):
+                    result = pre_hook(self, args, kwargs)
+                    if result is None:
+                        continue
+                    if not isinstance(result, tuple) or len(result) != 2:
+                        raise RuntimeError(f"{func} must return None or a tuple of (new_args, new_kwargs), but got {result}.")
+                    args, kwargs = result
             out = func(*args, **kwargs)
             self._optimizer_step_code()
-            for post_hook in chain(self._optimizer_step_post_hooks.values(), _global_optimizer_post_hooks.values()):
-                post_hook(self, args, kwargs)
+            if _global_optimizer_post_hooks or self._optimizer_step_post_hooks:
+                for post_hook in chain(self._optimizer_step_post_hooks.values(), _global_optimizer_post_hooks.values()):
+                    post_hook(self, args, kwargs)
             return out
 
         return wrapper

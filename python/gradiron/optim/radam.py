@@ -60,18 +60,8 @@ class RAdam(DeclaredOptimizer):
 
     _RULE = _update
     _STATE: ClassVar = {"step": count, "exp_avg": zeros, "exp_avg_sq": zeros}
-    _NUMBERS = ("lr", "beta1", "beta2", "eps", "weight_decay")
-    _OPTIONS = (
-        "lr",
-        "betas",
-        "eps",
-        "weight_decay",
-        "maximize",
-        "foreach",
-        "capturable",
-        "decoupled_weight_decay",
-        "differentiable",
-    )
+    _NUMBERS = "lr beta1 beta2 eps weight_decay".split()
+    _OPTIONS = "lr betas eps weight_decay maximize foreach capturable decoupled_weight_decay differentiable".split()
     _ADDED: ClassVar = {
         "foreach": None,
         "maximize": False,
@@ -96,10 +86,10 @@ class RAdam(DeclaredOptimizer):
         differentiable: bool = False,
     ) -> None:
         check_options(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay)
-        super().__init__(params, self._defaults(locals()))
+        super().__init__(params, self._chosen_options(locals()))
 
     @staticmethod
-    def _flags(options: Options) -> dict[str, Any]:
+    def _rule_flags(options: Options) -> dict[str, Any]:
         return {
             "maximize": options["maximize"],
             "decay": options["weight_decay"] != 0,

@@ -65,19 +65,8 @@ class RMSprop(DeclaredOptimizer):
         "momentum_buffer": lambda options: options["momentum"] > 0,
         "grad_avg": lambda options: options["centered"],
     }
-    _NUMBERS = ("lr", "alpha", "eps", "weight_decay", "momentum")
-    _OPTIONS = (
-        "lr",
-        "momentum",
-        "alpha",
-        "eps",
-        "centered",
-        "weight_decay",
-        "capturable",
-        "foreach",
-        "maximize",
-        "differentiable",
-    )
+    _NUMBERS = "lr alpha eps weight_decay momentum".split()
+    _OPTIONS = "lr momentum alpha eps centered weight_decay capturable foreach maximize differentiable".split()
     _ADDED: ClassVar = {
         "momentum": 0,
         "centered": False,
@@ -102,10 +91,10 @@ class RMSprop(DeclaredOptimizer):
         differentiable: bool = False,
     ) -> None:
         check_options(lr=lr, eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
-        super().__init__(params, self._defaults(locals()))
+        super().__init__(params, self._chosen_options(locals()))
 
     @staticmethod
-    def _flags(options: Options) -> dict[str, Any]:
+    def _rule_flags(options: Options) -> dict[str, Any]:
         return {
             "maximize": options["maximize"],
             "decay": options["weight_decay"] != 0,

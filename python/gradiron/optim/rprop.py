@@ -61,8 +61,8 @@ class Rprop(DeclaredOptimizer):
 
     _RULE = _update
     _STATE: ClassVar = {"step": count, "prev": zeros, "step_size": _first_step_size}
-    _NUMBERS = ("step_size_min", "step_size_max", "etaminus", "etaplus")
-    _OPTIONS = ("lr", "etas", "step_sizes", "foreach", "maximize", "differentiable", "capturable")
+    _NUMBERS = "step_size_min step_size_max etaminus etaplus".split()
+    _OPTIONS = "lr etas step_sizes foreach maximize differentiable capturable".split()
     _ADDED: ClassVar = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
     _PAIRS: ClassVar = {"etas": ("etaminus", "etaplus"), "step_sizes": ("step_size_min", "step_size_max")}
 
@@ -81,10 +81,10 @@ class Rprop(DeclaredOptimizer):
         check_options(lr=lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
-        super().__init__(params, self._defaults(locals()))
+        super().__init__(params, self._chosen_options(locals()))
 
     @staticmethod
-    def _flags(options: Options) -> dict[str, Any]:
+    def _rule_flags(options: Options) -> dict[str, Any]:
         return {"maximize": options["maximize"]}
 
 

@@ -62,19 +62,9 @@ class SGD(DeclaredOptimizer):
     _STATE: ClassVar = {"momentum_buffer": lambda p, group: None}
     _OPTIONAL: ClassVar = {"momentum_buffer": lambda options: options["momentum"] != 0}
     _COUNTS = ()
-    _NUMBERS = ("lr", "weight_decay", "momentum", "dampening")
+    _NUMBERS = "lr weight_decay momentum dampening".split()
     _HAS_FUSED = True
-    _OPTIONS = (
-        "lr",
-        "momentum",
-        "dampening",
-        "weight_decay",
-        "nesterov",
-        "maximize",
-        "foreach",
-        "differentiable",
-        "fused",
-    )
+    _OPTIONS = "lr momentum dampening weight_decay nesterov maximize foreach differentiable fused".split()
     _ADDED: ClassVar = {"nesterov": False, "maximize": False, "foreach": None, "differentiable": False, "fused": False}
 
     def __init__(
@@ -101,13 +91,13 @@ class SGD(DeclaredOptimizer):
             raise ValueError(f"Invalid weight_decay value: {weight_decay}")
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        super().__init__(params, self._defaults(locals()))
+        super().__init__(params, self._chosen_options(locals()))
         self._check_fused()
         if fused:
             self._need_device_dtype_check_for_fused = True
 
     @staticmethod
-    def _flags(options: Options) -> dict[str, Any]:
+    def _rule_flags(options: Options) -> dict[str, Any]:
         return {
             "scaled": options["grad_scale"] is not None,
             "maximize": options["maximize"],
@@ -117,7 +107,7 @@ class SGD(DeclaredOptimizer):
             "nesterov": options["nesterov"],
         }
 
-    def _step(self, group: dict[str, Any]) -> None:
+    def _step_group(self, group: dict[str, Any]) -> None:
         params, grads = [], []
         for p in group["params"]:
             if (grad := p.grad) is not None:
@@ -126,28 +116,28 @@ class SGD(DeclaredOptimizer):
         if group["fused"]:
             self._check_fused_once(params)
         buffers = [self.state[p].get("momentum_buffer") for p in params] if group["momentum"] != 0 else []
-        self._update(params, grads, {"momentum_buffer": buffers} if buffers else {}, self._arguments(group))
+        self._update_lists(params, grads, {"momentum_buffer": buffers} if buffers else {}, self._group_options(group))
         for p, buffer in zip(params, buffers, strict=False):
             self.state[p]["momentum_buffer"] = buffer
 
     @classmethod
-    def _check(cls, params: list[Tensor], lists: Lists, options: Options) -> None:
+    def _check_arguments(cls, params: list[Tensor], lists: Lists, options: Options) -> None:
         """Nothing but what is checked for all fused steps."""
 
     @classmethod
-    def _apply(cls, params: list[Tensor], grads: list[Any], lists: Lists, options: Options) -> None:
+    def _apply_rule(cls, params: list[Tensor], grads: list[Any], lists: Lists, options: Options) -> None:
         buffers = lists.get("momentum_buffer")
         new = [i for i, buffer in enumerate(buffers) if buffer is None] if buffers else []
         options["first"] = False
         if not new or not buffers:
-            return super()._apply(params, grads, lists, options)
+            return super()._apply_rule(params, grads, lists, options)
         old = [i for i, buffer in enumerate(buffers) if buffer is not None]
         for i in new:
             buffers[i] = torch.empty_like(grads[i])
         for own in filter(None, (new, old)):
             options["first"] = own is new
             chosen = [[tensors[i] for i in own] for tensors in (params, grads, buffers)]
-            super()._apply(chosen[0], chosen[1], {"momentum_buffer": chosen[2]}, options)
+            super()._apply_rule(chosen[0], chosen[1], {"momentum_buffer": chosen[2]}, options)
 
 
 def sgd(
