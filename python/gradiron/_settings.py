@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import gradiron
+
 from . import _core
 from ._core import device
 
@@ -142,8 +144,6 @@ def set_default_tensor_type(t: Any, /) -> None:
         torch.float32
     """
     if isinstance(t, str):
-        import gradiron
-
         holder: Any = gradiron
         for part in t.removeprefix("torch.").split("."):
             holder = getattr(holder, part, None)

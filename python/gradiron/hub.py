@@ -7,6 +7,8 @@ import re
 from typing import Any, NoReturn
 from urllib.parse import urlparse
 
+from . import serialization
+
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # The hash in a file's name: `resnet18-f37072fd.pth`.
@@ -126,9 +128,7 @@ def load_state_dict_from_url(
         raise NotImplementedError(
             f"torch.hub.load_state_dict_from_url: gradiron fetches nothing; {url} can be put to {path} by hand"
         )
-    from .serialization import load
-
-    return load(path, map_location=map_location, weights_only=weights_only)
+    return serialization.load(path, map_location=map_location, weights_only=weights_only)
 
 
 def __getattr__(name: str) -> Any:

@@ -69,6 +69,7 @@ OTHERWISE = {
     "python/gradiron/_settings.py": {"fill"},
     "python/gradiron/_tensor.py": {"polygamma", "polygamma_", "float_power_"},
     "python/gradiron/_tensor_str.py": {"full", "threshold"},
+    "python/gradiron/_pickling/rebuild.py": {"conj", "neg"},
     "python/gradiron/_pickling/reduce.py": {"conj", "neg"},
     "python/gradiron/autograd/_parts.py": {"real"},
     "python/gradiron/_histograms.py": {"max"},

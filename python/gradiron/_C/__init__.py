@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import _SCRIPT_TYPES, _core
 from .._core import Generator, Tensor, device, dtype
+from .._settings import get_default_device
 from .._tensor import parse_to
 from .._types import Size
 from ..overrides import DisableTorchFunction, DisableTorchFunctionSubclass
@@ -41,8 +42,6 @@ def _are_functorch_transforms_active() -> bool:
 
 def _get_default_device() -> str:
     """Return the type of the default device."""
-    from .._settings import get_default_device
-
     return str(get_default_device().type)
 
 
