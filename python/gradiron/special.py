@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import _core
 from ._core import Tensor
-from ._polynomials import POLYNOMIALS as _POLYNOMIALS
+from ._functions.polynomials import POLYNOMIALS as _POLYNOMIALS
 
 _ROWS = {name.removeprefix("special_"): function for name, function in vars(_core).items() if name.startswith("special_")}
 # Functions that are in the top-level namespace, too.

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import _SCRIPT_TYPES, _core
 from .._core import Generator, Tensor, device, dtype
-from .._settings import get_default_device
+from .._functions.settings import get_default_device
 from .._tensor import parse_to
 from .._types import Size
 from ..overrides import DisableTorchFunction, DisableTorchFunctionSubclass

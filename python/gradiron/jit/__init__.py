@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from .._settings import tell_once
+from .._functions.settings import tell_once
 from ..nn import Module
 
 __all__ = [

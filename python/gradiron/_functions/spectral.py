@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from . import _core
-from ._core import Tensor
-from ._creation import layout as layout_type
-from ._creation import strided
-from ._settings import tell_once
+from .. import _core
+from .._core import Tensor
+from .._creation import layout as layout_type
+from .._creation import strided
+from .settings import tell_once
 
 _NO_WINDOW = "A window was not provided. A rectangular window will be applied"
 _LEAKS = (

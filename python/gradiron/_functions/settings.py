@@ -7,8 +7,8 @@ from typing import Any
 
 import gradiron
 
-from . import _core
-from ._core import device
+from .. import _core
+from .._core import device
 
 # The flags that were set; results never depend on them.
 _said: dict[str, Any] = {"deterministic": False, "warn_only": False, "precision": "highest", "interop": 1, "fill": True}
