@@ -441,20 +441,26 @@ def generate_namespace(module: ModuleType) -> str:
     return "\n".join([NAMESPACE, *sorted(imports), "", *functions, "", f"__all__ = {module.__all__}"]) + "\n"
 
 
+def folder(module: str) -> str:
+    """Where a type checker finds a module of the package that is only a stand-in; others it finds by their names."""
+    file = PACKAGE / "_stand_ins" / module.partition(".")[0]
+    return "._stand_ins" if file.exists() or file.with_suffix(".py").exists() else ""
+
+
 def at_top(name: str, value: Any) -> list[str]:
     """Where a name of the package comes from, or what it is."""
     for kind in ("Tensor", "Storage"):  # made by a loop
         if isinstance(value, type) and name in [data_type + kind for data_type in gradiron._STORAGES]:
             return [f"class {name}({'_Tensor' if kind == 'Tensor' else 'TypedStorage'}): ..."]
     if isinstance(value, ModuleType):
-        return [f"from . import {name} as {name}"]
+        return [f"from {folder(name) or '.'} import {name} as {name}"]
     if isinstance(value, (_core.dtype, _core.AbsentDType)):  # some have a second name
         known = str(value).removeprefix("torch.")
         return [f"from ._core import {name} as {name}" if name == known else f"{name} = {known}"]
     if isinstance(value, float):
         return [f"from math import {name} as {name}"]
     if name in gradiron._NAMES:
-        return [f"from .{gradiron._NAMES[name]} import {name} as {name}"]
+        return [f"from {folder(gradiron._NAMES[name])}.{gradiron._NAMES[name]} import {name} as {name}"]
     for module in (_core, gradiron._types, gradiron.autograd.grad_mode, gradiron._creation):
         if vars(module).get(name) is value:
             return [f"from .{module.__name__.partition('.')[2]} import {name} as {name}"]

@@ -124,6 +124,10 @@ _WRITES = """
 """.split()
 
 
+# `import gradiron.fx` finds what has only a name here.
+__path__.append(f"{__path__[0]}/_stand_ins")
+
+
 def __getattr__(name: str) -> object:
     import importlib
 

@@ -35,7 +35,7 @@ from ._C import PyObjectType as PyObjectType
 from ._C import PyTorchFileReader as PyTorchFileReader
 from ._C import PyTorchFileWriter as PyTorchFileWriter
 from ._C import RRefType as RRefType
-from .jit import ScriptModule as ScriptModule
+from ._stand_ins.jit import ScriptModule as ScriptModule
 from ._types import Size as Size
 from ._C import StreamObjType as StreamObjType
 from ._C import StringType as StringType
@@ -69,12 +69,12 @@ from ._functions.checks import _check_with as _check_with
 from ._core import _conj_copy as _conj_copy
 from .sparse._compressed import _convert_indices_from_coo_to_csr as _convert_indices_from_coo_to_csr
 from .sparse._compressed import _convert_indices_from_csr_to_coo as _convert_indices_from_csr_to_coo
-from . import _custom_ops as _custom_ops
+from ._stand_ins import _custom_ops as _custom_ops
 from ._core import _dirichlet_grad as _dirichlet_grad
-from . import _dynamo as _dynamo
+from ._stand_ins import _dynamo as _dynamo
 from . import _higher_order_ops as _higher_order_ops
-from . import _inductor as _inductor
-from . import _jit_internal as _jit_internal
+from ._stand_ins import _inductor as _inductor
+from ._stand_ins import _jit_internal as _jit_internal
 from ._functions.private import _log_softmax_backward_data as _log_softmax_backward_data
 from ._core import _neg_view as _neg_view
 from ._core import _neg_view_copy as _neg_view_copy
@@ -84,7 +84,7 @@ from ._functions.private import _shape_as_tensor as _shape_as_tensor
 from ._functions.private import _softmax_backward_data as _softmax_backward_data
 from ._core import _standard_gamma as _standard_gamma
 from ._core import _standard_gamma_grad as _standard_gamma_grad
-from . import _subclasses as _subclasses
+from ._stand_ins import _subclasses as _subclasses
 from . import _tensor_str as _tensor_str
 from ._functions.private import _unique as _unique
 from . import _utils as _utils
@@ -115,7 +115,7 @@ from ._core import aminmax as aminmax
 from . import amp as amp
 from ._core import angle as angle
 from ._core import any as any
-from . import ao as ao
+from ._stand_ins import ao as ao
 from ._core import arange as arange
 from ._core import arccos as arccos
 from ._core import arccosh as arccosh
@@ -195,7 +195,7 @@ from ._core import clone as clone
 from ._core import column_stack as column_stack
 from ._core import combinations as combinations
 from ._functions.settings import compile as compile
-from . import compiler as compiler
+from ._stand_ins import compiler as compiler
 from ._core import complex as complex
 from ._core import complex128 as complex128
 from ._core import complex32 as complex32
@@ -317,7 +317,7 @@ from ._core import full_like as full_like
 from . import func as func
 from . import functional as functional
 from . import futures as futures
-from . import fx as fx
+from ._stand_ins import fx as fx
 from ._core import gather as gather
 from ._core import gcd as gcd
 from ._core import ge as ge
@@ -405,7 +405,7 @@ from ._core import isneginf as isneginf
 from ._core import isposinf as isposinf
 from ._core import isreal as isreal
 from ._functions.spectral import istft as istft
-from . import jit as jit
+from ._stand_ins import jit as jit
 from ._functions.spectral import kaiser_window as kaiser_window
 from .nn._top_level import kl_div as kl_div
 from ._core import kron as kron
@@ -509,7 +509,7 @@ from ._core import nuclear_norm as nuclear_norm
 from ._core import numel as numel
 from ._core import ones as ones
 from ._core import ones_like as ones_like
-from . import onnx as onnx
+from ._stand_ins import onnx as onnx
 from . import ops as ops
 from . import optim as optim
 from ._core import orgqr as orgqr
@@ -726,7 +726,7 @@ from ._core import vstack as vstack
 from ._core import where as where
 from ._higher_order_ops import while_loop as while_loop
 from ._core import xlogy as xlogy
-from . import xpu as xpu
+from ._stand_ins import xpu as xpu
 from ._core import zeros as zeros
 from ._core import zeros_like as zeros_like
 class BFloat16Storage(TypedStorage): ...

@@ -14,6 +14,14 @@ pytestmark = pytest.mark.skipif(NAME == "torch" or not PACKAGE.exists(), reason=
 # The rooms of the package, lowest first: when a module is loaded, it imports from its own room and from lower ones. A module
 # belongs to the longest name here that its own begins with.
 ORDER = """
+    __future__ _core _as_torch torch_version version testing viz ops functional futures backends
+    _types _limits _tensor_str _pickling.state utils.hooks utils.serialization autograd random overrides __main__
+    _creation _tensor _parameter _foreach _functions _lobpcg _lowrank linalg fft special types return_types __config__
+    amp library masked profiler quasirandom signal cpu cuda mps accelerator
+    _storage storage _pickling multiprocessing serialization _utils sparse hub utils
+    func nn _higher_order_ops optim distributions
+    distributed nn.parallel nn.modules._sync_batchnorm
+    _stand_ins _C
 """.split()
 
 # Imports inside functions postpone a cost, but they also hide a circle. Their number only falls.
@@ -69,7 +77,7 @@ GRAPH = {module: imports(module) for module in SOURCES}
 
 
 def circles(graph):
-    """Sets of modules that reach one another (Tarjan's algorithm), largest first."""
+    """Sets of modules that reach one another (by Tarjan's algorithm), largest first."""
     number, lowest, stack, found = {}, {}, [], []
 
     def visit(module):
