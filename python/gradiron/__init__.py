@@ -72,22 +72,24 @@ _CHECKS = """
 """.split()
 _SPECTRAL = "bartlett_window blackman_window hamming_window hann_window kaiser_window stft istft".split()
 _NAMES = {
-    **dict.fromkeys(_CHECKS, "_checks"),
-    **dict.fromkeys(("_log_softmax_backward_data", "_shape_as_tensor", "_softmax_backward_data", "_unique"), "_private"),
-    **dict.fromkeys(_SPECTRAL, "_spectral"),
-    **dict.fromkeys(("as_strided_scatter", "empty_permuted", "nonzero_static", "unravel_index"), "_indices"),
+    **dict.fromkeys(_CHECKS, "_functions.checks"),
+    **dict.fromkeys(
+        ("_log_softmax_backward_data", "_shape_as_tensor", "_softmax_backward_data", "_unique"), "_functions.private"
+    ),
+    **dict.fromkeys(_SPECTRAL, "_functions.spectral"),
+    **dict.fromkeys(("as_strided_scatter", "empty_permuted", "nonzero_static", "unravel_index"), "_functions.indices"),
     **dict.fromkeys(("pca_lowrank", "svd_lowrank"), "_lowrank"),
     "lobpcg": "_lobpcg",
-    "gradient": "_differences",
-    **dict.fromkeys(("histogram", "histogramdd"), "_histograms"),
-    **dict.fromkeys(_SETTINGS, "_settings"),
-    **dict.fromkeys(("_assert", "_assert_async"), "_settings"),
+    "gradient": "_functions.differences",
+    **dict.fromkeys(("histogram", "histogramdd"), "_functions.histograms"),
+    **dict.fromkeys(_SETTINGS, "_functions.settings"),
+    **dict.fromkeys(("_assert", "_assert_async"), "_functions.settings"),
     **dict.fromkeys(("SymInt", "SymFloat", "SymBool"), "types"),
-    **dict.fromkeys("sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum".split(), "_symbols"),
+    **dict.fromkeys("sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum".split(), "_functions.symbols"),
     "ScriptModule": "jit",
     "Future": "futures",
     "lu": "_tensor",
-    "segment_reduce": "_segments",
+    "segment_reduce": "_functions.segments",
     "sparse_coo_tensor": "sparse._build",
     **dict.fromkeys(("spmm", "dsmm"), "sparse._products"),
     **dict.fromkeys(("sparse_compressed_tensor", "sparse_csr_tensor", "sparse_csc_tensor"), "sparse._compressed"),
@@ -99,7 +101,7 @@ _NAMES = {
     "set_printoptions": "_tensor_str",
     **dict.fromkeys(("default_generator", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"), "random"),
     "typename": "_types",
-    "as_torch": "_alias",
+    "as_torch": "_as_torch.alias",
     "autocast": "amp.autocast_mode",
     "GradScaler": "amp.grad_scaler",
     **dict.fromkeys(_AUTOCAST, "amp.autocast_mode"),
@@ -120,6 +122,10 @@ _WRITES = """
     nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ relu_ resize_as_ round_ rsqrt_ sigmoid_ sin_ sinc_ sinh_ sqrt_
     square_ tan_ tanh_ trunc_ xlogy_ zero_
 """.split()
+
+
+# `import gradiron.fx` finds what has only a name here.
+__path__.append(f"{__path__[0]}/_stand_ins")
 
 
 def __getattr__(name: str) -> object:

@@ -13,7 +13,7 @@ from typing import Any
 
 import gradiron
 
-from . import _missing
+from ._as_torch import missing
 
 USAGE = """\
 usage: python -m gradiron script.py [arguments …]
@@ -93,7 +93,7 @@ def main(arguments: list[str]) -> int:
         return 0
     gradiron.as_torch()
     os.environ["GRADIRON_AS_TORCH"] = "1"  # for `_gradiron_as_torch`, with which its child processes begin
-    _missing.watch()
+    missing.watch()
     try:
         _run(arguments)
         return 0
@@ -102,13 +102,13 @@ def main(arguments: list[str]) -> int:
             _tell_launcher(error)
         raise
     except Exception as error:
-        _missing.died_of(error)
+        missing.died_of(error)
         error.__traceback__ = _trimmed(error.__traceback__)
         _tell_launcher(error)
         sys.excepthook(type(error), error, error.__traceback__)
         return 1
     finally:
-        if told := _missing.report():
+        if told := missing.report():
             print(told, file=sys.stderr)
 
 

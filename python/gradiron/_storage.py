@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary
 
 from . import _core
 from ._core import Tensor, device, dtype
+from ._creation import frombuffer
 from ._pickling.state import _set_obj_state, attributes, restored
 
 
@@ -235,8 +236,6 @@ def map_file(path: Any, shared: bool, size: int) -> Tensor:
     """Map the first bytes of a file into memory; a shared file is created or extended if needed."""
     import mmap
     import os
-
-    from ._creation import frombuffer
 
     mode = os.O_RDWR | os.O_CREAT if shared else os.O_RDONLY
     try:

@@ -10,16 +10,41 @@ import copyreg
 from . import _core
 from ._core import Generator, Tensor, device, dtype
 from ._creation import memory_format, new_tensor, strided
-from ._lazy import forward_to
 from ._types import Size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
+    from collections.abc import Callable, Iterator
+    from typing import Any, TypeVar
+
+    _Function = TypeVar("_Function", bound=Callable[..., Any])
 
     from ._storage import UntypedStorage
     from .storage import TypedStorage
+
+
+def forward_to(path: str) -> Callable[[_Function], _Function]:
+    """Decorate a signature, to call the function at `path` in this package, whose module the first call loads."""
+
+    def decorate(signature: _Function) -> _Function:
+        function: Any = None
+
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            nonlocal function
+            if function is None:
+                from importlib import import_module
+
+                module, _, target = path.rpartition(".")
+                function = getattr(import_module(f"{__package__}.{module}"), target)
+            return function(*args, **kwargs)
+
+        # What `functools.wraps` does, which importing gradiron does not load.
+        for name in ("__name__", "__qualname__", "__module__", "__doc__", "__annotations__"):
+            setattr(forward, name, getattr(signature, name))
+        forward.__wrapped__ = signature  # type: ignore[attr-defined]
+        return forward  # type: ignore[return-value]
+
+    return decorate
 
 
 # Kinds of tensors that gradiron does not have: `is_mps` and the like are false.
@@ -267,29 +292,29 @@ def float_power_(self: Tensor, exponent: Any) -> Tensor:
     return self.pow_(exponent.to(dtype) if isinstance(exponent, Tensor) else exponent)
 
 
-@forward_to("_indices.as_strided_scatter")
+@forward_to("_functions.indices.as_strided_scatter")
 def as_strided_scatter(self: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     """See `torch.as_strided_scatter`."""
 
 
 def nonzero_static(self: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """See `torch.nonzero_static`."""
-    from ._indices import nonzero_static
+    from ._functions.indices import nonzero_static
 
     return nonzero_static(self, size=size, fill_value=fill_value)
 
 
-@forward_to("_spectral.stft")
+@forward_to("_functions.spectral.stft")
 def stft(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Compute the short-time Fourier transform, see `torch.stft`."""
 
 
-@forward_to("_histograms.histogram")
+@forward_to("_functions.histograms.histogram")
 def histogram(self: Tensor, bins: Any = 100, **options: Any) -> Any:
     """Compute a histogram, see `torch.histogram`."""
 
 
-@forward_to("_spectral.istft")
+@forward_to("_functions.spectral.istft")
 def istft(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Compute the inverse short-time Fourier transform, see `torch.istft`."""
 
@@ -548,7 +573,7 @@ def lu(self: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
         >>> pivots
         tensor([1, 2], dtype=torch.int32)
     """
-    from ._settings import tell_once
+    from ._functions.settings import tell_once
 
     tell_once(
         "lu",

@@ -7,6 +7,9 @@ import re
 from typing import Any, NoReturn
 from urllib.parse import urlparse
 
+from . import serialization
+from ._as_torch.refused import refuse
+
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # The hash in a file's name: `resnet18-f37072fd.pth`.
@@ -44,7 +47,7 @@ def set_dir(d: str | os.PathLike[str]) -> None:
 
 
 def _refuse(name: str) -> NoReturn:
-    raise NotImplementedError(f"torch.hub.{name}: gradiron fetches nothing; torch.load reads a file that you have fetched")
+    refuse(f"hub.{name}", "gradiron fetches nothing; torch.load reads a file that you have fetched")
 
 
 def load(repo_or_dir: Any, model: str, *args: Any, **options: Any) -> Any:
@@ -123,12 +126,8 @@ def load_state_dict_from_url(
     """
     path = os.path.join(model_dir or os.path.join(get_dir(), "checkpoints"), file_name or os.path.basename(urlparse(url).path))
     if not os.path.exists(path):
-        raise NotImplementedError(
-            f"torch.hub.load_state_dict_from_url: gradiron fetches nothing; {url} can be put to {path} by hand"
-        )
-    from .serialization import load
-
-    return load(path, map_location=map_location, weights_only=weights_only)
+        refuse("hub.load_state_dict_from_url", f"gradiron fetches nothing; {url} can be put to {path} by hand")
+    return serialization.load(path, map_location=map_location, weights_only=weights_only)
 
 
 def __getattr__(name: str) -> Any:

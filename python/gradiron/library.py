@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from . import ops
+from ._as_torch.refused import refuse
 from ._core import Tensor
 from .autograd.function import Function
 
@@ -263,7 +264,7 @@ def define(qualname: str, schema: str, *, lib: Any = None, tags: Any = ()) -> No
         Traceback (most recent call last):
         NotImplementedError: torch.library.define: gradiron reads no schemas
     """
-    raise NotImplementedError("torch.library.define: gradiron reads no schemas; torch.library.custom_op makes an operator")
+    refuse("library.define", "gradiron reads no schemas; torch.library.custom_op makes an operator")
 
 
 def impl(qualname: str, types: Any, func: Any = None, *, lib: Any = None) -> Any:
@@ -277,7 +278,7 @@ def impl(qualname: str, types: Any, func: Any = None, *, lib: Any = None) -> Any
         Traceback (most recent call last):
         NotImplementedError: torch.library.impl: gradiron reads no schemas
     """
-    raise NotImplementedError("torch.library.impl: gradiron reads no schemas; torch.library.custom_op makes an operator")
+    refuse("library.impl", "gradiron reads no schemas; torch.library.custom_op makes an operator")
 
 
 class Library:
@@ -293,4 +294,4 @@ class Library:
     """
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
-        raise NotImplementedError("torch.library.Library: gradiron reads no schemas; torch.library.custom_op makes an operator")
+        refuse("library.Library", "gradiron reads no schemas; torch.library.custom_op makes an operator")

@@ -8,6 +8,7 @@ from typing import Any
 
 from . import _core
 from ._core import Tensor, dtype
+from ._limits import iinfo
 
 __all__ = [
     "amax",
@@ -35,16 +36,12 @@ _Dims = int | tuple[int, ...] | None
 
 
 def _lowest(kind: dtype) -> Any:
-    from ._limits import iinfo
-
     if kind.is_floating_point or kind.is_complex:
         return -math.inf
     return False if kind == _core.bool else iinfo(kind).min
 
 
 def _highest(kind: dtype) -> Any:
-    from ._limits import iinfo
-
     if kind.is_floating_point or kind.is_complex:
         return math.inf
     return True if kind == _core.bool else iinfo(kind).max

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, NoReturn
 
+import gradiron
+
 from . import _core
 from ._core import Tensor
 
@@ -343,10 +345,7 @@ def is_tensor_like(inp: Any) -> bool:
 
 @functools.lru_cache(None)
 def _names() -> dict[Any, str]:
-    import gradiron
-
-    from .nn import functional
-
+    functional = gradiron.nn.functional
     found: dict[Any, str] = {}
     for prefix, holder in (("torch.Tensor", Tensor), ("torch.nn.functional", functional), ("torch", gradiron)):
         for name in dir(holder):
@@ -375,10 +374,7 @@ def resolve_name(f: Any) -> str | None:
 @functools.lru_cache(None)
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
     """Return a dict from namespaces to the functions that classes can override."""
-    import gradiron
-
-    from .nn import functional
-
+    functional = gradiron.nn.functional
     found: dict[Any, list[Callable[..., Any]]] = {}
     for holder in (gradiron, functional, Tensor):
         named = ((name, getattr(holder, name, None)) for name in dir(holder))
@@ -389,8 +385,6 @@ def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
 @functools.lru_cache(None)
 def get_ignored_functions() -> set[Callable[..., Any]]:
     """Return functions that classes cannot override, as none of their arguments is a tensor."""
-    import gradiron
-
     names = "is_tensor is_storage set_default_dtype get_default_dtype manual_seed seed initial_seed set_printoptions typename"
     more = "set_num_threads get_num_threads promote_types can_cast from_numpy save load"
     return {getattr(gradiron, name) for name in f"{names} {more}".split()}

@@ -16,7 +16,7 @@ __all__ = ["SobolEngine"]
 @functools.cache
 def _directions(bits: int) -> list[list[int]]:
     """The direction numbers of each dimension, each as a fraction of `bits` bits."""
-    from ._sobol_directions import directions
+    from ._functions.sobol_directions import directions
 
     found = []
     for polynomial, first in directions():

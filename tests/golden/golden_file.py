@@ -6,7 +6,7 @@ import pathlib
 
 HOME = pathlib.Path(__file__).parent
 # The package itself has this one: the launcher tells by it which names are PyTorch's.
-NAMES = str(HOME.parent.parent / "python" / "gradiron" / "_pytorch_names.json")
+NAMES = str(HOME.parent.parent / "python" / "gradiron" / "_as_torch" / "pytorch_names.json")
 
 
 def lines(value, depth=2):

@@ -1,4 +1,4 @@
-"""Writes `_pytorch_names.json` of the package: the public names of PyTorch's modules and central classes. Run under PyTorch."""
+"""Writes `pytorch_names.json` of the package: the public names of PyTorch's modules and central classes. Run under PyTorch."""
 
 import importlib
 import inspect

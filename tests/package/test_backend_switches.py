@@ -75,13 +75,13 @@ def test_flags_of_backends():
 
 @pytest.mark.gradiron
 def test_what_is_compiled_is_what_was_given():
-    from gradiron import _settings
+    from gradiron._functions import settings
 
     def f(x):
         return x + 1
 
     m = T.nn.Linear(1, 1)
-    _settings._told.clear()
+    settings._told.clear()
     with pytest.warns(UserWarning, match=r"^torch.compile: gradiron has no compiler"):
         assert T.compile(f) is f
     with pytest.warns(UserWarning, match=r"^torch.jit.script: gradiron has no compiler"):

@@ -169,9 +169,9 @@ torch.ones(1).sigmiod()
     ],
 )
 def test_names_that_pytorch_has_not_either(name, unknown):
-    from gradiron import _pytorch_names
+    from gradiron._as_torch import pytorch_names
 
-    assert _pytorch_names.is_unknown(name) is unknown
+    assert pytorch_names.is_unknown(name) is unknown
 
 
 WORKERS = """\
@@ -286,7 +286,7 @@ with T.as_torch() as ours:
     assert torch is T
 import torch, torch.nn
 assert torch is theirs and torch.nn.REAL and "torch.optim" not in sys.modules
-assert not any("_alias" in str(type(f)) for f in sys.meta_path)
+assert not any("_as_torch" in str(type(f)) for f in sys.meta_path)
 """
     python_ok(code, env=env)
 
@@ -336,7 +336,7 @@ def test_a_tensors_class_is_pytorchs_by_name(tmp_path):
 
 
 def test_nothing_is_aliased_without_being_asked():
-    done = python("import importlib.util\nprint('torch' in sys.modules, 'gradiron._alias' in sys.modules)")
+    done = python("import importlib.util\nprint('torch' in sys.modules, 'gradiron._as_torch.alias' in sys.modules)")
     assert done.stdout == "False False\n"
 
 

@@ -23,7 +23,7 @@ OTHERWISE = {
     "python/gradiron/_foreach.py": None,
     # Reductions of what a mask shows, and of segments, by PyTorch's names of them.
     "python/gradiron/masked.py": None,
-    "python/gradiron/_segments.py": None,
+    "python/gradiron/_functions/segments.py": None,
     # What sparse tensors answer themselves, by the names of the functions that are called.
     "python/gradiron/sparse/_arithmetic.py": None,
     "python/gradiron/sparse/_compressed.py": None,
@@ -34,7 +34,7 @@ OTHERWISE = {
     "python/gradiron/sparse/_tensor.py": None,
     "python/gradiron/sparse/_views.py": None,
     # A kind of Chebyshev's polynomials.
-    "python/gradiron/_polynomials.py": {"t"},
+    "python/gradiron/_functions/polynomials.py": {"t"},
     # What is done to a batch, not to a tensor.
     "python/gradiron/nn/parallel/scatter_gather.py": {"gather", "scatter"},
     # A window.
@@ -64,14 +64,15 @@ OTHERWISE = {
     "python/gradiron/optim/swa_utils.py": {"cos", "linear"},
     # Keys of states, files, traces and settings; words of messages and of signatures.
     "python/gradiron/_creation.py": {"is_complex"},
-    "python/gradiron/_indices.py": {"floor"},
+    "python/gradiron/_functions/indices.py": {"floor"},
     "python/gradiron/_limits.py": {"min", "max"},
-    "python/gradiron/_settings.py": {"fill"},
+    "python/gradiron/_functions/settings.py": {"fill"},
     "python/gradiron/_tensor.py": {"polygamma", "polygamma_", "float_power_"},
     "python/gradiron/_tensor_str.py": {"full", "threshold"},
     "python/gradiron/_pickling/rebuild.py": {"conj", "neg"},
+    "python/gradiron/_pickling/reduce.py": {"conj", "neg"},
     "python/gradiron/autograd/_parts.py": {"real"},
-    "python/gradiron/_histograms.py": {"max"},
+    "python/gradiron/_functions/histograms.py": {"max"},
     "python/gradiron/autograd/_profiler_trace.py": {"cat", "t", "stack"},
     "python/gradiron/autograd/graph.py": {"all", "any"},
     "python/gradiron/func/_rearrange.py": {"equal"},

@@ -7,7 +7,9 @@ from enum import Enum
 from typing import Any
 
 from .. import _SCRIPT_TYPES, _core
+from .._as_torch.refused import refuse
 from .._core import Generator, Tensor, device, dtype
+from .._functions.settings import get_default_device
 from .._tensor import parse_to
 from .._types import Size
 from ..overrides import DisableTorchFunction, DisableTorchFunctionSubclass
@@ -41,8 +43,6 @@ def _are_functorch_transforms_active() -> bool:
 
 def _get_default_device() -> str:
     """Return the type of the default device."""
-    from .._settings import get_default_device
-
     return str(get_default_device().type)
 
 
@@ -80,7 +80,7 @@ class Graph:
     """Type of TorchScript's graphs, for annotations; there are none."""
 
     def __init__(self, *args: Any) -> None:
-        raise NotImplementedError(f"torch._C.{type(self).__name__}: gradiron writes no graphs of programs")
+        refuse(f"_C.{type(self).__name__}", "gradiron writes no graphs of programs")
 
 
 class Value(Graph):
@@ -97,7 +97,7 @@ class PyTorchFileReader:
     """
 
     def __init__(self, *args: Any) -> None:
-        raise NotImplementedError(f"torch._C.{type(self).__name__}: torch.load and torch.save read and write files")
+        refuse(f"_C.{type(self).__name__}", "torch.load and torch.save read and write files")
 
 
 class PyTorchFileWriter(PyTorchFileReader):

@@ -7,9 +7,9 @@ from typing import Any
 from .. import _core
 from .._core import Tensor, device, dtype
 from .._creation import sparse_coo, sparse_csc, sparse_csr, strided
-from .._lazy import forward_to
 from .._parameter import Parameter
 from .._storage import UntypedStorage
+from .._tensor import forward_to
 from ..storage import TypedStorage
 from .state import _set_obj_state, restored, thread
 

@@ -9,6 +9,7 @@ from .._core import Tensor
 from .._parameter import Parameter
 from .._storage import UntypedStorage, rebuild_lazy, rebuild_tensor, untyped_storage
 from ..storage import CLASSES, TypedStorage
+from ..utils.hooks import warn_if_has_hooks
 from .rebuild import (
     _rebuild_from_type_v2,
     _rebuild_meta_tensor_no_storage,
@@ -24,8 +25,6 @@ def reduce(self: Tensor, protocol: Any = None) -> Any:
     if thread.saves or type(self) is Parameter:
         return reduce_tensor(self)
     if self._backward_hooks and not isinstance(self, Parameter):
-        from ..utils.hooks import warn_if_has_hooks
-
         warn_if_has_hooks(self)
     if self.is_meta:
         return with_state(self, *reduce_meta(self))
@@ -52,8 +51,6 @@ def reduce_tensor(tensor: Tensor) -> Any:
         args: Any = (tensor.data, tensor.requires_grad, hooks)
         return (_rebuild_parameter_with_state, (*args, state)) if state else (_rebuild_parameter, args)
     if tensor._backward_hooks:
-        from ..utils.hooks import warn_if_has_hooks
-
         warn_if_has_hooks(tensor)
     if tensor.is_meta:
         return with_state(tensor, *reduce_meta(tensor))

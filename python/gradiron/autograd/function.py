@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import _core
+from .grad_mode import no_grad
 
 __all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable"]
 
@@ -318,8 +319,6 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(fn)
     def wrapper(ctx: Any, *grads: Any, **kwargs: Any) -> Any:
-        from .grad_mode import no_grad
-
         with no_grad():
             outputs = fn(ctx, *grads, **kwargs)
         if not _core.is_grad_enabled() or not any(isinstance(g, _core.Tensor) and _core.wants_grad(g) for g in grads):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, NoReturn
 
+from .._as_torch import refused as _as_torch
+
 _SHARDED = (
     "gradiron keeps every parameter whole on each rank. Train with DistributedDataParallel; ZeroRedundancyOptimizer spreads "
     "the states of the optimizer over the ranks"
@@ -15,18 +17,12 @@ _PIPELINES = "gradiron does not cut a model into stages. Train with DistributedD
 
 def refuse(name: str, instead: str) -> NoReturn:
     """Raises for the call of a thing that is not there."""
-    raise NotImplementedError(f"torch.distributed.{name}: {instead}")
+    _as_torch.refuse(f"distributed.{name}", instead)
 
 
 def refused(name: str, instead: str) -> Callable[..., Any]:
     """A function that is not there."""
-
-    def call(*args: Any, **options: Any) -> NoReturn:
-        refuse(name, instead)
-
-    call.__name__ = call.__qualname__ = name.rpartition(".")[2]
-    call.__doc__ = f"Raises NotImplementedError: {instead}."
-    return call
+    return _as_torch.refused(f"distributed.{name}", instead)
 
 
 class Refused:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from .._core import Tensor
+from .._core import Tensor, stack
 
 # Marks a name that a module does not have.
 _NOTHING = object()
@@ -180,8 +180,6 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str,
         >>> torch.func.vmap(call, in_dims=(0, None))(parameters, torch.ones(4, 2)).shape
         torch.Size([3, 4, 1])
     """
-    from .. import stack
-
     models = list(models)
     if not models:
         raise RuntimeError("stack_module_state: Expected at least one model, got 0.")

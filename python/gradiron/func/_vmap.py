@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from ..random import get_rng_state, set_rng_state
 from ..utils import _pytree as tree
 
 In = Any
@@ -156,9 +157,6 @@ class _Call:
         return dims
 
     def in_chunks(self, kwargs: dict[str, Any], randomness: str, chunk_size: int) -> Any:
-        from .. import cat
-        from ..random import get_rng_state, set_rng_state
-
         parts, structure = [], tree.LEAF
         state = get_rng_state() if randomness == "same" else None
         for start in range(0, self.size, chunk_size):
@@ -173,7 +171,7 @@ class _Call:
             parts.append(found)
         dims = self._out_dims(structure)
         joined = [
-            pieces[0] if dim is None else cat(list(pieces), dim)
+            pieces[0] if dim is None else _core.cat(list(pieces), dim)
             for pieces, dim in zip(zip(*parts, strict=True), dims, strict=True)
         ]
         return tree.unflatten(joined, structure)

@@ -9,8 +9,10 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ..autograd import _profiler_trace
 from ..autograd.profiler import Session, has_cpu, record_function, refuse
 from ..autograd.profiler_util import DeviceType, EventList, Wanted
+from . import _timeline
 from ._schedule import RECORDING, ProfilerAction, ProfilerActivity, always, schedule
 
 __all__ = [
@@ -254,9 +256,7 @@ class profile:
 
     def export_chrome_trace(self, path: str) -> None:
         """Write the events for chrome://tracing or Perfetto, compressed if the name ends in `.gz`."""
-        from ..autograd._profiler_trace import write
-
-        write(path, self._recorded("exporting chrome trace"), self._session.base, self.metadata)
+        _profiler_trace.write(path, self._recorded("exporting chrome trace"), self._session.base, self.metadata)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         """Write the stacks of the events for flame graph tools."""
@@ -269,14 +269,12 @@ class profile:
 
         A name that ends in `.raw.json.gz` gives each change by itself.
         """
-        from ._timeline import write
-
         warnings.warn("`export_memory_timeline` is deprecated in PyTorch", FutureWarning, stacklevel=2)
         needed = {"record_shapes": self.record_shapes, "profile_memory": self.profile_memory, "with_stack": self.with_stack}
         missing = [f"{name}=True" for name, given in needed.items() if not given]
         if missing:
             raise ValueError(f"{', '.join(missing)} required for memory profiling.")
-        write(path, device, self._recorded("exporting memory timeline"), self._session.base)
+        _timeline.write(path, device, self._recorded("exporting memory timeline"), self._session.base)
 
     def add_metadata(self, key: str, value: str) -> None:
         """Add a text to the trace."""

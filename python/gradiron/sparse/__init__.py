@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from .._settings import tell_once
+from .._functions.settings import tell_once
 from . import _build, _compressed, _products, _reductions, _tensor
 from . import _function as _function
 from . import _functions as _functions

@@ -9,6 +9,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from ..amp import autocast_mode
+from ..autograd import backward
 from ..autograd.function import Function
 from ..autograd.grad_mode import enable_grad, no_grad
 from ..autograd.graph import saved_tensors_hooks
@@ -255,8 +256,6 @@ class CheckpointFunction(Function):
         wanted = [(o, g) for o, g in zip(outputs, grads, strict=False) if isinstance(o, Tensor) and o.requires_grad]
         if not wanted:
             raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
-        from ..autograd import backward
-
         backward([o for o, _ in wanted], [g for _, g in wanted])
         return None, None, *(x.grad if isinstance(x, Tensor) else None for x in leaves)
 

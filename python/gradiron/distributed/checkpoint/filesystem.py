@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from ...serialization import load, save
+
 __all__ = ["FileSystemReader", "FileSystemWriter"]
 
 FILE = "state.pt"
@@ -23,8 +25,6 @@ class FileSystemWriter:
 
     def write(self, state: dict[str, Any]) -> None:
         """Writes the whole state; a file that is there already is replaced at the end, not before."""
-        from ...serialization import save
-
         os.makedirs(self.path, exist_ok=True)
         save(state, os.path.join(self.path, FILE))
 
@@ -42,8 +42,6 @@ class FileSystemReader:
 
     def read(self) -> dict[str, Any]:
         """The whole state."""
-        from ...serialization import load
-
         file = os.path.join(self.path, FILE)
         if not os.path.exists(file):
             if os.path.exists(os.path.join(self.path, ".metadata")):

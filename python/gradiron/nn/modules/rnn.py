@@ -7,6 +7,8 @@ import numbers
 import warnings
 from typing import Any
 
+import gradiron
+
 from ... import _core
 from ..._core import Tensor
 from .. import init
@@ -268,8 +270,6 @@ class RNNBase(Module):
 
 
 def _autocast() -> bool:
-    import gradiron
-
     enabled = getattr(gradiron, "is_autocast_enabled", None)
     return enabled is not None and (enabled("cpu") or enabled("cuda"))
 

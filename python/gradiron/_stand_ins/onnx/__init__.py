@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from gradiron._as_torch.refused import refuse
+
 from . import symbolic_helper, symbolic_opset11
 
 __all__ = ["export", "is_in_onnx_export", "register_custom_op_symbolic", "symbolic_helper", "symbolic_opset11"]
@@ -21,7 +23,7 @@ def export(model: Any, args: Any = (), f: Any = None, **options: Any) -> NoRetur
         Traceback (most recent call last):
         NotImplementedError: torch.onnx.export: gradiron writes no ONNX
     """
-    raise NotImplementedError("torch.onnx.export: gradiron writes no ONNX; torch.save writes the module's state_dict")
+    refuse("onnx.export", "gradiron writes no ONNX; torch.save writes the module's state_dict")
 
 
 def is_in_onnx_export() -> bool:

@@ -1,4 +1,4 @@
-"""The public names of PyTorch, as `_pytorch_names.json` knows them."""
+"""The public names of PyTorch, as `pytorch_names.json` knows them."""
 
 from __future__ import annotations
 

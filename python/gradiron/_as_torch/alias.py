@@ -70,7 +70,7 @@ class _Finder(importlib.metadata.DistributionFinder):
 
 
 # The folder that gradiron lies in: another process may not know it yet when it begins.
-_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _BEGIN = f"""
 import sys
 sys.path.insert(0, {_ROOT!r})

@@ -9,7 +9,7 @@ import sys
 from types import FrameType, ModuleType
 from typing import Any
 
-_HERE = os.path.dirname(os.path.abspath(__file__))
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # How a program names what it needs. Other ways (`hasattr`) only ask whether it is there.
 _NAMING = frozenset(("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM"))
 
@@ -133,7 +133,7 @@ def report() -> str:
     """The list, or nothing."""
     if not _found:
         return ""
-    from . import _pytorch_names as pytorch
+    from . import pytorch_names as pytorch
 
     width = max(len(name) for name, _ in _found)
     lacking, unknown = ["gradiron lacks:"], [f"PyTorch {pytorch.version()} has no such names:"]

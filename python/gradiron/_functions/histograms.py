@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from . import _core
-from ._core import Tensor
-from ._types import named_result
+from .. import _core
+from .._core import Tensor
+from .._types import named_result
 
 
 def histogram(

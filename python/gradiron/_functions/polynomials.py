@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import _core
-from ._core import Tensor
-from ._creation import tensor
+from .. import _core
+from .._core import Tensor
+from .._creation import tensor
 
 _LARGEST_ORDER = 2**20  # nothing interrupts the steps of an element
 

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from ._settings import compile
+from gradiron._functions.settings import compile
 
 __all__ = [
     "allow_in_graph",

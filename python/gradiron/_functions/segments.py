@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from . import _core
-from ._core import Tensor
+from .. import _core
+from .._core import Tensor
 
 # The result of an empty segment, and the name of the reduction in `scatter_reduce`.
 _REDUCTIONS = {

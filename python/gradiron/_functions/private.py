@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import _core
-from ._core import Tensor, dtype
-from ._creation import tensor
+from .. import _core
+from .._core import Tensor, dtype
+from .._creation import tensor
 
 
 def _shape_as_tensor(self: Tensor) -> Tensor:

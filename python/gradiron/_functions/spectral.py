@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from . import _core
-from ._core import Tensor
-from ._creation import layout as layout_type
-from ._creation import strided
-from ._settings import tell_once
+from .. import _core
+from .._core import Tensor
+from .._creation import layout as layout_type
+from .._creation import strided
+from .settings import tell_once
 
 _NO_WINDOW = "A window was not provided. A rectangular window will be applied"
 _LEAKS = (
@@ -255,10 +255,6 @@ def stft(
     """
     if window is None:
         tell_once("stft", f"{_NO_WINDOW}{_LEAKS}{_TO_KEEP}")
-    from .nn import functional
-
-    F: Any = functional
-
     hop = n_fft // 4 if hop_length is None else hop_length
     width = n_fft if win_length is None else win_length
     complex_input = input.is_complex() or (window is not None and window.is_complex())
@@ -275,7 +271,7 @@ def stft(
         raise RuntimeError(f"stft: expected a 1D or 2D tensor, but got {input.dim()}D tensor")
     x = input if input.dim() == 2 else input.unsqueeze(0)
     if center:
-        x = F.pad(x.unsqueeze(0), (n_fft // 2, n_fft // 2), pad_mode).squeeze(0)
+        x = _core._nn.pad(x.unsqueeze(0), (n_fft // 2, n_fft // 2), pad_mode).squeeze(0)
     _check_parts(x.size(-1), n_fft, hop, width, window)
     if onesided is None:
         onesided = not complex_input

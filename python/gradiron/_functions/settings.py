@@ -5,8 +5,10 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from . import _core
-from ._core import device
+import gradiron
+
+from .. import _core
+from .._core import device
 
 # The flags that were set; results never depend on them.
 _said: dict[str, Any] = {"deterministic": False, "warn_only": False, "precision": "highest", "interop": 1, "fill": True}
@@ -142,8 +144,6 @@ def set_default_tensor_type(t: Any, /) -> None:
         torch.float32
     """
     if isinstance(t, str):
-        import gradiron
-
         holder: Any = gradiron
         for part in t.removeprefix("torch.").split("."):
             holder = getattr(holder, part, None)

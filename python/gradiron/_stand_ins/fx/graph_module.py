@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..nn import Module
+from gradiron.nn import Module
+
 from ._refusal import _refuse
 
 __all__ = ["GraphModule"]

@@ -6,8 +6,9 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from .._settings import tell_once
-from ..nn import Module
+from gradiron._as_torch.refused import refuse
+from gradiron._functions.settings import tell_once
+from gradiron.nn import Module
 
 __all__ = [
     "Attribute",
@@ -389,7 +390,7 @@ def save(m: Any, f: Any, _extra_files: Any = None) -> None:
         Traceback (most recent call last):
         NotImplementedError: torch.jit.save: gradiron compiles nothing
     """
-    raise NotImplementedError("torch.jit.save: gradiron compiles nothing; torch.save writes a module or its state_dict")
+    refuse("jit.save", "gradiron compiles nothing; torch.save writes a module or its state_dict")
 
 
 def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_shapes: bool = False) -> Any:
@@ -403,4 +404,4 @@ def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_sh
         Traceback (most recent call last):
         NotImplementedError: torch.jit.load: gradiron reads no TorchScript
     """
-    raise NotImplementedError("torch.jit.load: gradiron reads no TorchScript; torch.load reads what torch.save wrote")
+    refuse("jit.load", "gradiron reads no TorchScript; torch.load reads what torch.save wrote")

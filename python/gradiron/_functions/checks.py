@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from . import _core
-from ._core import Tensor
+from .. import _core
+from .._core import Tensor
 
 _Message = str | Callable[[], object] | None
 

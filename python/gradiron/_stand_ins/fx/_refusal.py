@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from gradiron._as_torch.refused import refuse
+
 
 def _refuse(name: str) -> NoReturn:
-    raise NotImplementedError(f"torch.fx.{name}: gradiron traces no programs; a module runs as it is")
+    refuse(f"fx.{name}", "gradiron traces no programs; a module runs as it is")
 
 
 class _Refused:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
-from .._core import Tensor
-from ..nn import Module
+from gradiron._as_torch.refused import refused
+from gradiron._core import Tensor
+from gradiron.nn import Module
 
 __all__ = ["DeQuantStub", "QuantStub", "convert", "fuse_modules", "fuse_modules_qat", "prepare", "prepare_qat"]
 
@@ -26,8 +27,6 @@ class DeQuantStub(QuantStub):
     """The same at the other end."""
 
 
-def _refuse(*args: Any, **options: Any) -> NoReturn:
-    raise NotImplementedError("torch.ao.quantization: gradiron has no quantised tensors")
-
-
-convert = prepare = prepare_qat = fuse_modules = fuse_modules_qat = _refuse
+convert = prepare = prepare_qat = fuse_modules = fuse_modules_qat = refused(
+    "ao.quantization", "gradiron has no quantised tensors"
+)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _core
-from ._core import Tensor
+from .. import _core
+from .._core import Tensor
 
 
 def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from gradiron.nn import Module
+
 from ..compiler import allow_in_graph, assume_constant_result, disable, is_compiling, reset
-from ..nn import Module
 from . import config
 
 __all__ = [
