@@ -4,7 +4,10 @@
 pub mod derivative;
 pub mod devices;
 pub mod grad_expr;
+mod operands;
 pub mod results;
+
+pub use operands::{Extent, Group, flags};
 
 use crate::base::{DType, Error, Fault, Result, try_alloc};
 use crate::operator::batch::Batch;
@@ -21,82 +24,6 @@ use crate::tensor::{
 };
 use smallvec::SmallVec;
 use std::any::Any;
-
-/// The tensors of one operand.
-#[derive(Clone, Copy)]
-pub enum Group<'a> {
-    One(&'a Tensor),
-    Maybe(Option<&'a Tensor>),
-    List(&'a [Tensor]),
-    Maybes(&'a [Option<Tensor>]),
-}
-impl<'a> From<&'a Tensor> for Group<'a> {
-    #[inline]
-    fn from(t: &'a Tensor) -> Self {
-        Group::One(t)
-    }
-}
-impl<'a> From<Option<&'a Tensor>> for Group<'a> {
-    #[inline]
-    fn from(t: Option<&'a Tensor>) -> Self {
-        Group::Maybe(t)
-    }
-}
-impl<'a> From<&'a [Tensor]> for Group<'a> {
-    #[inline]
-    fn from(t: &'a [Tensor]) -> Self {
-        Group::List(t)
-    }
-}
-impl<'a> From<&'a [Option<Tensor>]> for Group<'a> {
-    #[inline]
-    fn from(t: &'a [Option<Tensor>]) -> Self {
-        Group::Maybes(t)
-    }
-}
-impl<'a> Group<'a> {
-    #[inline]
-    pub fn len(&self) -> usize {
-        match self {
-            Group::One(_) | Group::Maybe(_) => 1,
-            Group::List(t) => t.len(),
-            Group::Maybes(t) => t.len(),
-        }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    #[inline]
-    pub fn get(&self, i: usize) -> Option<&'a Tensor> {
-        match self {
-            Group::One(t) => Some(t),
-            Group::Maybe(t) => *t,
-            Group::List(t) => t.get(i),
-            Group::Maybes(t) => t.get(i)?.as_ref(),
-        }
-    }
-
-    #[inline]
-    pub fn iter(&self) -> impl Iterator<Item = &'a Tensor> + use<'a> {
-        let own = *self;
-        (0..own.len()).filter_map(move |i| own.get(i))
-    }
-}
-
-/// The union of the flags of all operands.
-#[inline]
-pub fn flags(groups: &[Group]) -> Marks {
-    let mut all = Marks::default();
-    for group in groups {
-        match group {
-            Group::One(t) => all |= t.marks(),
-            group => (0..group.len()).filter_map(|i| group.get(i)).for_each(|t| all |= t.marks()),
-        }
-    }
-    all
-}
 
 /// True if a call of a view operator only has to make the view.
 #[inline]
@@ -146,25 +73,6 @@ pub struct Primitive {
 /// The bits of operands; higher bits are those of results.
 const OPERANDS: u64 = (1 << 56) - 1;
 type Params = Option<Box<dyn Any + Send + Sync>>;
-
-/// Facts about a call's operands that a node keeps besides their values: the number of tensors in each, and
-/// the edges of operands to which no gradient flows.
-#[derive(Clone)]
-pub struct Extent {
-    pub lengths: SmallVec<[u32; 4]>,
-    pub(crate) histories: Vec<Option<Edge>>,
-}
-
-impl Extent {
-    pub fn of(groups: &[Group], edges: &[bool]) -> Extent {
-        let lengths = groups.iter().map(|group| group.len() as u32).collect();
-        let held = || groups.iter().zip(edges).filter(|(_, edge)| !**edge).map(|(group, _)| group);
-        let history = |group: &Group, i: usize| group.get(i).and_then(Tensor::edge);
-        let any = held().any(|group| (0..group.len()).any(|i| history(group, i).is_some()));
-        let all = held().flat_map(|group| (0..group.len()).map(move |i| history(group, i)));
-        Extent { lengths, histories: if any { all.collect() } else { Vec::new() } }
-    }
-}
 
 /// A custom jvp: the tangents of the results.
 pub type CustomJvp<'a> = &'a dyn Fn(&TangentCall) -> Result<Grads>;
