@@ -9,7 +9,7 @@ pub mod results;
 
 pub use operands::{Extent, Group, flags};
 
-use crate::base::{DType, Error, Fault, Result, try_alloc};
+use crate::base::{Error, Fault, Result, try_alloc};
 use crate::operator::batch::Batch;
 use crate::operator::bodies::{conj_neg, overlap};
 use crate::operator::call::results::{PrimitiveResults, Tensors, Views, one};
@@ -32,25 +32,11 @@ pub fn is_plain_view(flags: Marks, of: &Tensor) -> bool {
     plain && !(of.requires_grad() && mode::grad_enabled())
 }
 
-/// The dtypes that a kernel accepts, with its name for the error about others.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum DTypes {
-    Any,
-    Float(&'static str),
-    /// All but bool.
-    Number(&'static str),
-    /// All but complex.
-    Real(&'static str),
-    /// Floating point and complex.
-    Differentiable(&'static str),
-}
-
 /// The rule for tangents; a custom jvp comes with the call.
 pub type Tangent = tangent::Rule;
 
 pub struct Primitive {
     pub derivative: Derivative,
-    pub dtypes: DTypes,
     /// For each operand, true if it has an edge.
     pub edges: &'static [bool],
     /// The values saved if an operand requires a gradient: one bit for each operand, and from the highest bit
@@ -64,8 +50,6 @@ pub struct Primitive {
     pub returned: usize,
     pub tangent: Tangent,
     pub views: bool,
-    /// Views without a base, each with its own version counter.
-    pub untied: bool,
     /// True if operands may be on several devices.
     pub anywhere: bool,
 }
@@ -119,13 +103,10 @@ impl<'a> Call<'a> {
         Ok(Some(own.into_iter().zip(operands).map(|(own, t)| own.unwrap_or_else(|| t.clone())).collect()))
     }
 
-    /// Returns an error for a dtype that the kernel does not accept, or for operands on different devices.
+    /// Returns an error for operands on different devices.
     #[inline]
     fn check(&self) -> Result<()> {
         let p = self.primitive;
-        if p.dtypes != DTypes::Any {
-            check_dtype(p.dtypes, self.operands().next().map_or(DType::F32, Tensor::dtype))?;
-        }
         if p.anywhere || matches!(self.groups, [Group::One(_)]) || !devices::any_elsewhere() {
             return Ok(());
         }
@@ -312,6 +293,7 @@ impl<'a> Call<'a> {
         let of = self.operands().next().ok_or_else(|| Error::runtime("there is no tensor to view"))?;
         let body = of.body();
         let views = std::mem::take(&mut made.views);
+        let untied = matches!(views, Views::Untied(_));
         let viewing = if let Views::Several(_) = views { CreationMeta::Multi } else { CreationMeta::Plain };
         let bodies = &mut made.bodies;
         match views {
@@ -321,7 +303,7 @@ impl<'a> Call<'a> {
             Views::ConjNeg(conj_neg) => {
                 bodies.push(Body { conj_neg: body.conj_neg.then(conj_neg), ..body.clone() })
             }
-            Views::Several(layouts) => {
+            Views::Several(layouts) | Views::Untied(layouts) => {
                 bodies
                     .try_reserve(layouts.len())
                     .map_err(|_| try_alloc::out_of_memory(layouts.len() * size_of::<Body>()))?;
@@ -338,7 +320,7 @@ impl<'a> Call<'a> {
         };
         let view = |(i, body): (usize, Body)| {
             let edge = node.as_ref().map(|node| Edge { node: node.clone(), output: i as u32 });
-            if self.primitive.untied {
+            if untied {
                 return Ok(Tensor::of(Body { storage: body.storage.alias(), ..body }, edge));
             }
             if viewing == CreationMeta::Multi {
@@ -375,24 +357,6 @@ impl<'a> Call<'a> {
         };
         tangent::attach_by_rule(made, &moving, self.primitive.tangent, &map, &source)
     }
-}
-
-#[cold]
-#[inline(never)]
-fn refuse_dtype(op: &'static str, dtype: DType) -> Error {
-    Fault::NoKernel { op, dtype }.into()
-}
-
-#[inline]
-fn check_dtype(dtypes: DTypes, dtype: DType) -> Result<()> {
-    let (fits, op) = match dtypes {
-        DTypes::Any => return Ok(()),
-        DTypes::Float(op) => (dtype.is_float(), op),
-        DTypes::Number(op) => (dtype != DType::Bool, op),
-        DTypes::Real(op) => (!dtype.is_complex(), op),
-        DTypes::Differentiable(op) => (dtype.is_differentiable(), op),
-    };
-    if fits { Ok(()) } else { Err(refuse_dtype(op, dtype)) }
 }
 
 /// Runs `f` out of line, for rare cases.

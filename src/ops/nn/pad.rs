@@ -180,8 +180,11 @@ impl Block {
     }
 }
 
-/// Pads `x` with its own elements.
-fn extended(x: &Body, pad: &[i64], edge: Edge) -> Result<Body> {
+/// Pads `x` with its own elements; `kernel` is PyTorch's name of it.
+fn extended(x: &Body, pad: &[i64], edge: Edge, kernel: &'static str) -> Result<Body> {
+    if x.dtype == DType::Bool {
+        return Err(Fault::NoKernel { op: kernel, dtype: x.dtype }.into());
+    }
     let sides = sides(x.shape(), pad);
     let mut out = Body::new(&padded_shape(x.shape(), &sides)?, x.dtype, x.device())?;
     if sides.len() > 1 {
@@ -229,10 +232,10 @@ fn sum_copies(g: &Body, like: &Meta, pad: &[i64], edge: Edge) -> Result<Body> {
 /// The primitives for each kind of edge and number of dimensions. Each gradient is a primitive as well.
 macro_rules! extended {
     ($($Pad:ident, $Backward:ident, $edge:ident, $kernel:tt;)*) => { $(
-        #[primitive(tangent = linear, dtypes = number($kernel))]
+        #[primitive(tangent = linear)]
         impl $Pad {
             fn forward(input: &Tensor, padding: Ints) -> Result<Body> {
-                extended(&input.body(), &padding, Edge::$edge)
+                extended(&input.body(), &padding, Edge::$edge, $kernel)
             }
             fn d_input(g: V, input: Tensor, padding: Ints) -> V {
                 g.then(|g| $Backward::call(&g, &input, padding))
