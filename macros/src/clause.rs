@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
-use syn::{Error, Expr, LitStr, Result, Token};
+use syn::{Error, Expr, Result, Token};
 
 pub struct Clause {
     pub word: Ident,
@@ -57,12 +57,6 @@ impl Clause {
             Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) => Ok(text.value()),
             _ => Err(Error::new(self.span(), format!("`{}` needs a string: `{0} = \"…\"`", self.word))),
         }
-    }
-    /// The string in parentheses.
-    pub fn quoted(&self) -> Result<LitStr> {
-        let list = self.list.clone().unwrap_or_default();
-        syn::parse2(list)
-            .map_err(|_| Error::new(self.span(), format!("`{}` needs a string: `{0}(\"…\")`", self.word)))
     }
     pub fn idents(&self) -> Result<Vec<Ident>> {
         let list = self.list.clone().unwrap_or_default();

@@ -214,6 +214,20 @@ fn param(p: &Param, static_name: &Ident, number: usize) -> [TokenStream; 3] {
     ]
 }
 
+/// The parameters that a `TensorOptions` stands for.
+fn tensor_options(group: &Param) -> Result<Vec<Param>> {
+    let mut signature: syn::Signature = syn::parse_quote!(fn options(
+        dtype: Option<crate::base::DType>,
+        layout: Option<crate::base::StridedLayout>,
+        device: Option<crate::base::Device>,
+        pin_memory: Option<bool>,
+        #[default(false)] requires_grad: bool,
+    ));
+    let mut all = params(&mut signature)?;
+    all.iter_mut().for_each(|p| p.keyword = group.keyword);
+    Ok(all)
+}
+
 /// The fast path of a method whose other parameters are all integers, or one list of integers.
 fn int_args(name: &Ident, params: &[Param]) -> Result<TokenStream> {
     let op = quote!(crate::operator);
@@ -280,11 +294,19 @@ pub fn expand(role: Role, clauses: TokenStream, item: TokenStream) -> Result<Tok
     let params = params(&mut function.sig)?;
     let static_name = static_ident(&function.sig.ident);
     let (mut statics, mut takes, mut gives) = (Vec::new(), Vec::new(), Vec::new());
-    for (number, p) in params.iter().enumerate() {
-        let [a, b, c] = param(p, &static_name, number);
-        statics.push(a);
-        takes.push(b);
-        gives.push(c);
+    for p in &params {
+        let group = if crate::call::is(&p.ty, "TensorOptions") { tensor_options(p)? } else { Vec::new() };
+        for p in if group.is_empty() { std::slice::from_ref(p) } else { &group } {
+            let [a, b, c] = param(p, &static_name, statics.len());
+            statics.push(a);
+            takes.push(b);
+            if group.is_empty() {
+                gives.push(c);
+            }
+        }
+        if !group.is_empty() {
+            gives.push(quote!(#op::TensorOptions { dtype, device, requires_grad }));
+        }
     }
     let returned = result(&function.sig)?;
     let doc = doc(&function.attrs);

@@ -27,6 +27,7 @@ pub use row::grad_value::V;
 pub(crate) use row::names::same;
 pub use row::names::{OUTPUTS, always_saved, camel, saved_name, saved_order};
 pub use row::operand::Operand;
+pub use row::options::TensorOptions;
 pub use row::registry::{Registered, rows};
 pub use row::{
     Arg, Autocast, Forms, FromArg, IntArgs, Ints, Kind, Out, OutFacts, OutRule, Param, Returned, Row, Scaled,

@@ -8,7 +8,7 @@ pub use crate::operator::batch::Batch;
 pub use crate::operator::bodies::{at_least_vector, converted, drop_dims, in_dtype, kept_shape, with_shape};
 pub(crate) use crate::operator::bodies::{done, fork, no_shader};
 pub use crate::operator::call::derivative::Unread;
-pub use crate::operator::{Arg, Ints, Operand, Several, Sizes, V};
+pub use crate::operator::{Arg, Ints, Operand, Several, Sizes, TensorOptions, V};
 pub use crate::ops::elementwise::formula;
 pub use crate::ops::elementwise::formula::*;
 pub use crate::tensor::{Body, Meta, Tensor};

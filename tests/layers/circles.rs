@@ -120,6 +120,31 @@ fn said(text: &str) -> Said {
     Said { imports: all, paths, words, defines }
 }
 
+/// The paths that `#[primitive]` writes into a file: those that its source begins with `#op::`.
+fn expansion() -> Vec<Vec<String>> {
+    let macros = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/primitive");
+    let mut paths = BTreeSet::new();
+    for file in std::fs::read_dir(macros).unwrap() {
+        let code = code(&std::fs::read_to_string(file.unwrap().path()).unwrap());
+        let tokens = tokens(&code);
+        for at in 0..tokens.len() {
+            if tokens[at..].starts_with(&["#", "op", "::"]) {
+                let names = tokens[at + 3..].iter().step_by(2).zip(tokens[at + 4..].iter().step_by(2));
+                let mut path = vec!["crate".to_owned(), "operator".to_owned()];
+                for (name, next) in names.take_while(|(name, _)| is_word(name)) {
+                    path.push((*name).to_owned());
+                    if *next != "::" {
+                        break;
+                    }
+                }
+                paths.insert(path);
+            }
+        }
+    }
+    assert!(paths.len() > 10, "how does `#[primitive]` name what it uses?");
+    paths.into_iter().collect()
+}
+
 /// All files, by the path of their module.
 pub struct Modules(BTreeMap<Vec<String>, Said>);
 
@@ -128,6 +153,14 @@ impl Modules {
         let module = |file: &str| -> Vec<String> {
             let path = file.strip_prefix("src/").unwrap().strip_suffix(".rs").unwrap();
             path.strip_suffix("/mod").unwrap_or(path).split('/').map(str::to_owned).collect()
+        };
+        let expanded = expansion();
+        let said = |text: &str| {
+            let mut said = said(text);
+            if text.contains("\n#[primitive") {
+                said.paths.extend(expanded.iter().cloned());
+            }
+            said
         };
         Modules(sources.iter().map(|(file, text)| (module(file), said(text))).collect())
     }

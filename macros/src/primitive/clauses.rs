@@ -2,15 +2,14 @@
 
 use crate::clause::{self, Clause, unknown};
 use proc_macro2::{Ident, TokenStream};
-use quote::{format_ident, quote};
+use quote::format_ident;
 use syn::Result;
 
 pub(super) const WORDS: &[&str] = &[
-    "node", "batch", "tangent", "dtypes", "results", "scratch", "shows", "devices", "inplace", "untied",
-    "copy", "dense", "draft", "aten",
+    "node", "batch", "tangent", "results", "scratch", "shows", "devices", "inplace", "copy", "dense",
+    "draft", "aten",
 ];
 pub(super) const TANGENTS: &[&str] = &["linear", "multilinear", "added", "still", "fn", "transposed"];
-pub(super) const DTYPES: &[&str] = &["float", "number", "real", "differentiable"];
 pub(super) const BATCHES: &[&str] = &["pointwise", "along", "over", "in_front", "merged", "each", "none"];
 pub(super) const FACTS: &[&str] = &["sizes", "strides", "numel", "ndim", "size"];
 
@@ -18,7 +17,6 @@ pub(super) struct Clauses {
     pub node: Option<String>,
     pub batch: Option<(Ident, Vec<Ident>)>,
     pub tangent: String,
-    pub dtypes: TokenStream,
     pub results: Vec<String>,
     /// Results that are saved but not returned: the last ones.
     pub scratch: Vec<Ident>,
@@ -26,7 +24,6 @@ pub(super) struct Clauses {
     pub anywhere: bool,
     /// The name of the node of a view operator's in-place form.
     pub inplace: Option<String>,
-    pub untied: bool,
     /// True if there is also a copying form.
     pub copy: bool,
     /// True if the copy on which `write` runs must be contiguous.
@@ -48,13 +45,11 @@ pub(super) fn read(tokens: TokenStream) -> Result<Clauses> {
         node: None,
         batch: None,
         tangent: "transposed".into(),
-        dtypes: quote!(Any),
         results: Vec::new(),
         scratch: Vec::new(),
         shows: Vec::new(),
         anywhere: false,
         inplace: None,
-        untied: false,
         copy: false,
         dense: false,
         draft: false,
@@ -77,16 +72,7 @@ pub(super) fn read(tokens: TokenStream) -> Result<Clauses> {
                     return Err(unknown(&rule.word, "rule of `tangent`", TANGENTS));
                 }
             }
-            "dtypes" => {
-                let rule = clause.rule()?;
-                if !DTYPES.contains(&rule.word.to_string().as_str()) {
-                    return Err(unknown(&rule.word, "set of dtypes", DTYPES));
-                }
-                let (set, kernel) = (camel(&rule.word.to_string()), rule.quoted()?);
-                all.dtypes = quote!(#set(#kernel));
-            }
             "inplace" => all.inplace = Some(clause.text()?),
-            "untied" => all.untied = true,
             "copy" => all.copy = true,
             "draft" => all.draft = true,
             "aten" => all.aten = clause.text()?,

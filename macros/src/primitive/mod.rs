@@ -320,7 +320,7 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let one_view = crate::call::is(&made, "Layout")
         || crate::call::is(&made, "ConjNeg")
         || matches!(made, Type::Tuple(_));
-    let recorded = if one_view && !clauses.untied {
+    let recorded = if one_view {
         quote! {
             if #op::call::is_only_recorded(__flags) {
                 let view = || Ok(#op::call::results::PlainView::body(#name::forward(#(#again),*)?, #first));
@@ -330,7 +330,7 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
     } else {
         quote!()
     };
-    let quick = if one_view && !clauses.untied {
+    let quick = if one_view {
         let given = params.iter().map(|p| &p.name);
         quote! {
             if #op::call::is_plain_view(__flags, #first) {
@@ -349,11 +349,10 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
             },
         ),
     };
-    let untied = clauses.untied;
     let docs: Vec<_> = item.attrs.iter().filter(|a| a.path().is_ident("doc")).cloned().collect();
     item.attrs.retain(|a| !a.path().is_ident("doc"));
     let aten = &clauses.aten;
-    let (dtypes, anywhere, edges, results) = (&clauses.dtypes, clauses.anywhere, &this.edges, &this.results);
+    let (anywhere, edges, results) = (clauses.anywhere, &this.edges, &this.results);
     let returned_count = if scratch > 0 { quote!(#count - #scratch) } else { quote!(usize::MAX) };
     let forward_type = if scratch > 0 {
         let left = count - scratch;
@@ -392,7 +391,6 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
             #inplace_static
             static PRIMITIVE: #op::call::Primitive = #op::call::Primitive {
                 derivative: #op::Derivative { facts: Some(&FACTS), flops: #flops, name: #node, apply },
-                dtypes: #op::call::DTypes::#dtypes,
                 edges: EDGES,
                 saves: &[#(#saves),*],
                 always: #always,
@@ -400,7 +398,6 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
                 returned: RETURNED,
                 tangent: #op::call::Tangent::#tangent,
                 views: <#made as #op::call::results::Forward>::VIEWS,
-                untied: #untied,
                 anywhere: #anywhere,
             };
             #copy_static

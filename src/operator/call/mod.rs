@@ -4,9 +4,12 @@
 pub mod derivative;
 pub mod devices;
 pub mod grad_expr;
+mod operands;
 pub mod results;
 
-use crate::base::{DType, Error, Fault, Result, try_alloc};
+pub use operands::{Extent, Group, flags};
+
+use crate::base::{Error, Fault, Result, try_alloc};
 use crate::operator::batch::Batch;
 use crate::operator::bodies::{conj_neg, overlap};
 use crate::operator::call::results::{PrimitiveResults, Tensors, Views, one};
@@ -22,82 +25,6 @@ use crate::tensor::{
 use smallvec::SmallVec;
 use std::any::Any;
 
-/// The tensors of one operand.
-#[derive(Clone, Copy)]
-pub enum Group<'a> {
-    One(&'a Tensor),
-    Maybe(Option<&'a Tensor>),
-    List(&'a [Tensor]),
-    Maybes(&'a [Option<Tensor>]),
-}
-impl<'a> From<&'a Tensor> for Group<'a> {
-    #[inline]
-    fn from(t: &'a Tensor) -> Self {
-        Group::One(t)
-    }
-}
-impl<'a> From<Option<&'a Tensor>> for Group<'a> {
-    #[inline]
-    fn from(t: Option<&'a Tensor>) -> Self {
-        Group::Maybe(t)
-    }
-}
-impl<'a> From<&'a [Tensor]> for Group<'a> {
-    #[inline]
-    fn from(t: &'a [Tensor]) -> Self {
-        Group::List(t)
-    }
-}
-impl<'a> From<&'a [Option<Tensor>]> for Group<'a> {
-    #[inline]
-    fn from(t: &'a [Option<Tensor>]) -> Self {
-        Group::Maybes(t)
-    }
-}
-impl<'a> Group<'a> {
-    #[inline]
-    pub fn len(&self) -> usize {
-        match self {
-            Group::One(_) | Group::Maybe(_) => 1,
-            Group::List(t) => t.len(),
-            Group::Maybes(t) => t.len(),
-        }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    #[inline]
-    pub fn get(&self, i: usize) -> Option<&'a Tensor> {
-        match self {
-            Group::One(t) => Some(t),
-            Group::Maybe(t) => *t,
-            Group::List(t) => t.get(i),
-            Group::Maybes(t) => t.get(i)?.as_ref(),
-        }
-    }
-
-    #[inline]
-    pub fn iter(&self) -> impl Iterator<Item = &'a Tensor> + use<'a> {
-        let own = *self;
-        (0..own.len()).filter_map(move |i| own.get(i))
-    }
-}
-
-/// The union of the flags of all operands.
-#[inline]
-pub fn flags(groups: &[Group]) -> Marks {
-    let mut all = Marks::default();
-    for group in groups {
-        match group {
-            Group::One(t) => all |= t.marks(),
-            group => (0..group.len()).filter_map(|i| group.get(i)).for_each(|t| all |= t.marks()),
-        }
-    }
-    all
-}
-
 /// True if a call of a view operator only has to make the view.
 #[inline]
 pub fn is_plain_view(flags: Marks, of: &Tensor) -> bool {
@@ -105,25 +32,11 @@ pub fn is_plain_view(flags: Marks, of: &Tensor) -> bool {
     plain && !(of.requires_grad() && mode::grad_enabled())
 }
 
-/// The dtypes that a kernel accepts, with its name for the error about others.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum DTypes {
-    Any,
-    Float(&'static str),
-    /// All but bool.
-    Number(&'static str),
-    /// All but complex.
-    Real(&'static str),
-    /// Floating point and complex.
-    Differentiable(&'static str),
-}
-
 /// The rule for tangents; a custom jvp comes with the call.
 pub type Tangent = tangent::Rule;
 
 pub struct Primitive {
     pub derivative: Derivative,
-    pub dtypes: DTypes,
     /// For each operand, true if it has an edge.
     pub edges: &'static [bool],
     /// The values saved if an operand requires a gradient: one bit for each operand, and from the highest bit
@@ -137,8 +50,6 @@ pub struct Primitive {
     pub returned: usize,
     pub tangent: Tangent,
     pub views: bool,
-    /// Views without a base, each with its own version counter.
-    pub untied: bool,
     /// True if operands may be on several devices.
     pub anywhere: bool,
 }
@@ -146,25 +57,6 @@ pub struct Primitive {
 /// The bits of operands; higher bits are those of results.
 const OPERANDS: u64 = (1 << 56) - 1;
 type Params = Option<Box<dyn Any + Send + Sync>>;
-
-/// Facts about a call's operands that a node keeps besides their values: the number of tensors in each, and
-/// the edges of operands to which no gradient flows.
-#[derive(Clone)]
-pub struct Extent {
-    pub lengths: SmallVec<[u32; 4]>,
-    pub(crate) histories: Vec<Option<Edge>>,
-}
-
-impl Extent {
-    pub fn of(groups: &[Group], edges: &[bool]) -> Extent {
-        let lengths = groups.iter().map(|group| group.len() as u32).collect();
-        let held = || groups.iter().zip(edges).filter(|(_, edge)| !**edge).map(|(group, _)| group);
-        let history = |group: &Group, i: usize| group.get(i).and_then(Tensor::edge);
-        let any = held().any(|group| (0..group.len()).any(|i| history(group, i).is_some()));
-        let all = held().flat_map(|group| (0..group.len()).map(move |i| history(group, i)));
-        Extent { lengths, histories: if any { all.collect() } else { Vec::new() } }
-    }
-}
 
 /// A custom jvp: the tangents of the results.
 pub type CustomJvp<'a> = &'a dyn Fn(&TangentCall) -> Result<Grads>;
@@ -211,13 +103,10 @@ impl<'a> Call<'a> {
         Ok(Some(own.into_iter().zip(operands).map(|(own, t)| own.unwrap_or_else(|| t.clone())).collect()))
     }
 
-    /// Returns an error for a dtype that the kernel does not accept, or for operands on different devices.
+    /// Returns an error for operands on different devices.
     #[inline]
     fn check(&self) -> Result<()> {
         let p = self.primitive;
-        if p.dtypes != DTypes::Any {
-            check_dtype(p.dtypes, self.operands().next().map_or(DType::F32, Tensor::dtype))?;
-        }
         if p.anywhere || matches!(self.groups, [Group::One(_)]) || !devices::any_elsewhere() {
             return Ok(());
         }
@@ -404,6 +293,7 @@ impl<'a> Call<'a> {
         let of = self.operands().next().ok_or_else(|| Error::runtime("there is no tensor to view"))?;
         let body = of.body();
         let views = std::mem::take(&mut made.views);
+        let untied = matches!(views, Views::Untied(_));
         let viewing = if let Views::Several(_) = views { CreationMeta::Multi } else { CreationMeta::Plain };
         let bodies = &mut made.bodies;
         match views {
@@ -413,7 +303,7 @@ impl<'a> Call<'a> {
             Views::ConjNeg(conj_neg) => {
                 bodies.push(Body { conj_neg: body.conj_neg.then(conj_neg), ..body.clone() })
             }
-            Views::Several(layouts) => {
+            Views::Several(layouts) | Views::Untied(layouts) => {
                 bodies
                     .try_reserve(layouts.len())
                     .map_err(|_| try_alloc::out_of_memory(layouts.len() * size_of::<Body>()))?;
@@ -430,7 +320,7 @@ impl<'a> Call<'a> {
         };
         let view = |(i, body): (usize, Body)| {
             let edge = node.as_ref().map(|node| Edge { node: node.clone(), output: i as u32 });
-            if self.primitive.untied {
+            if untied {
                 return Ok(Tensor::of(Body { storage: body.storage.alias(), ..body }, edge));
             }
             if viewing == CreationMeta::Multi {
@@ -467,24 +357,6 @@ impl<'a> Call<'a> {
         };
         tangent::attach_by_rule(made, &moving, self.primitive.tangent, &map, &source)
     }
-}
-
-#[cold]
-#[inline(never)]
-fn refuse_dtype(op: &'static str, dtype: DType) -> Error {
-    Fault::NoKernel { op, dtype }.into()
-}
-
-#[inline]
-fn check_dtype(dtypes: DTypes, dtype: DType) -> Result<()> {
-    let (fits, op) = match dtypes {
-        DTypes::Any => return Ok(()),
-        DTypes::Float(op) => (dtype.is_float(), op),
-        DTypes::Number(op) => (dtype != DType::Bool, op),
-        DTypes::Real(op) => (!dtype.is_complex(), op),
-        DTypes::Differentiable(op) => (dtype.is_differentiable(), op),
-    };
-    if fits { Ok(()) } else { Err(refuse_dtype(op, dtype)) }
 }
 
 /// Runs `f` out of line, for rare cases.

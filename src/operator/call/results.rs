@@ -27,7 +27,11 @@ pub(crate) enum Views {
     /// A view with this conj or neg bit.
     ConjNeg(ConjNeg),
     Several(Vec<Layout>),
+    Untied(Vec<Layout>),
 }
+
+/// Views without a base, each with its own version counter.
+pub struct Untied(pub Vec<Layout>);
 
 /// The result type of a `forward`, which determines what the call returns.
 pub trait Forward {
@@ -154,6 +158,16 @@ impl Forward for Vec<Layout> {
     const VIEWS: bool = true;
     fn put(self, made: &mut PrimitiveResults) {
         made.views = Views::Several(self);
+    }
+    fn tensors(made: Tensors) -> Result<Vec<Tensor>> {
+        Ok(made.into_vec())
+    }
+}
+impl Forward for Untied {
+    type Tensors = Vec<Tensor>;
+    const VIEWS: bool = true;
+    fn put(self, made: &mut PrimitiveResults) {
+        made.views = Views::Untied(self.0);
     }
     fn tensors(made: Tensors) -> Result<Vec<Tensor>> {
         Ok(made.into_vec())

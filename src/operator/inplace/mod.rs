@@ -3,6 +3,7 @@
 
 pub mod copy_slices;
 pub mod out;
+pub mod row;
 pub mod view;
 pub mod write;
 
@@ -12,7 +13,6 @@ use crate::operator::bodies::{carry, copy, duplicate};
 use crate::operator::inplace::write::{Write, is_counted};
 use crate::operator::pointwise::dtype_checks::check_cast;
 use crate::operator::row::grad_value::V;
-use crate::operator::row::{Arg, Out, OutRule, Row};
 use crate::operator::{batch, tangent};
 use crate::tensor::levels::func;
 use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Step, Tensor, any_requires_grad, mode};
@@ -280,55 +280,4 @@ pub fn by_result(
     let recording = mode::grad_enabled() && is_counted(target);
     let made = mode::with_grad(recording, || make(seen.as_ref().unwrap_or(target)));
     rewrite(over, target, &made.map_err(|error| prefer_target_error(&target.body(), error))?, write)
-}
-
-/// The arguments of a write, with the old value of a target that has tangents.
-#[cold]
-fn before_write(target: &Tensor, args: &[Arg]) -> Result<Vec<Arg>> {
-    let old = tangent::before_write(target)?;
-    let seen = |arg: &Arg| match arg {
-        Arg::Tensor(t) if t.same(target) => Arg::Tensor(old.clone()),
-        other => other.clone(),
-    };
-    Ok(args.iter().map(seen).collect())
-}
-
-/// The in-place form of `row`: writes its result over the first argument.
-pub fn apply(row: &Row, args: &[Arg]) -> Result<()> {
-    let Some(Arg::Tensor(target)) = args.first() else {
-        return Err(Error::runtime("an in-place method needs a tensor as its first argument"));
-    };
-    let tensors = || args.iter().filter_map(|a| if let Arg::Tensor(t) = a { Some(t) } else { None });
-    let over = Write::begin(target, any_requires_grad(tensors()))?;
-    if crate::operator::inplace::out::compute_over(row, target, args) {
-        return Ok(());
-    }
-    let call =
-        |args: &[Arg]| mode::with_grad(mode::grad_enabled() && is_counted(target), || (row.call)(args));
-    let made = if target.physical().is_dual() { call(&before_write(target, args)?) } else { call(args) };
-    let made = made.map_err(|error| prefer_target_error(&target.body(), error))?;
-    let declared = row.out.rule == OutRule::Declared;
-    if let Out::Tensor(result) = &made
-        && declared
-        && result.shape() != target.shape()
-    {
-        return Err(Error::runtime(format!(
-            "Bad in-place call: input tensor size {:?} and output tensor size {:?} should match",
-            target.shape().as_slice(),
-            result.shape().as_slice()
-        )));
-    }
-    if row.elementwise {
-        tensors().skip(1).try_for_each(|t| check_aligned(&target.body(), &t.body()))?;
-    }
-    match made {
-        Out::Tensor(result) if target.body().layout.is_expanded() => {
-            rewrite(over, target, &result, |body, new| match row.expanded {
-                Some(write) if write(body, args)? => Ok(()),
-                _ => replace(body, new),
-            })
-        }
-        Out::Tensor(result) => rewrite(over, target, &result, replace),
-        _ => Err(Error::runtime(format!("{} has no in-place form", row.name))),
-    }
 }

@@ -5,6 +5,7 @@ pub mod generator;
 pub mod grad_value;
 pub mod names;
 pub mod operand;
+pub mod options;
 pub mod registry;
 
 use crate::base::{DType, Device, Error, MemoryFormat, Result, Scalar, StridedLayout};

@@ -1,6 +1,6 @@
 //! The operators that create tensors from sizes and numbers.
 
-use crate::base::{MemoryFormat, default_dtype};
+use crate::base::MemoryFormat;
 use crate::operator::bodies::{fill, filled};
 use crate::operator::primitives::copies::{clone_dense, to_device, to_dtype};
 use crate::operator::primitives::detached;
@@ -49,19 +49,37 @@ fn fill_body(body: Body, value: Scalar) -> Result<Body> {
     Ok(body)
 }
 
-fn fill_leaf(body: Body, value: Scalar, requires_grad: bool) -> Result<Tensor> {
-    fresh_leaf(fill_body(body, value)?, requires_grad)
+fn fill_leaf(body: Body, value: Scalar, options: TensorOptions) -> Result<Tensor> {
+    fresh_leaf(fill_body(body, value)?, options.requires_grad)
 }
 
-/// A tensor like `input`, with the same batch dimensions.
-fn alike(
+/// A tensor with the shape and batch dimensions of `input`, filled with `value` if there is one.
+fn new_like(
     input: &Tensor,
-    requires_grad: bool,
-    make: impl FnOnce(&Tensor, &Batch) -> Result<Body>,
+    options: TensorOptions,
+    format: Option<MemoryFormat>,
+    value: Option<Scalar>,
 ) -> Result<Tensor> {
-    let batch = Batch::of([input]);
-    let made = fresh_leaf(make(input.physical(), &batch)?, requires_grad)?;
-    Ok(batch.wrap(made))
+    let body = empty_body_like(input.physical(), options.dtype, options.device, format)?;
+    new_batched(input, body, options, value)
+}
+
+/// A tensor of this shape with the batch dimensions of `input`, filled with `value` if there is one.
+fn new_of_shape(
+    input: &Tensor,
+    size: &[i64],
+    options: TensorOptions,
+    value: Option<Scalar>,
+) -> Result<Tensor> {
+    let shape = Batch::of([input]).shape(&dims_of(size)?);
+    new_batched(input, options.or_those_of(input).body(&shape)?, options, value)
+}
+
+fn new_batched(input: &Tensor, body: Body, options: TensorOptions, value: Option<Scalar>) -> Result<Tensor> {
+    if let Some(value) = value {
+        fill(&body, value)?;
+    }
+    Ok(Batch::of([input]).wrap(fresh_leaf(body, options.requires_grad)?))
 }
 
 /// A copy of `length` slices along `dim`.
@@ -99,21 +117,8 @@ impl NarrowCopy {
         called = "aten::zeros"
     )
 )]
-pub fn zeros(
-    size: Sizes,
-    #[keyword] dtype: Option<DType>,
-    layout: Option<StridedLayout>,
-    device: Option<Device>,
-    pin_memory: Option<bool>,
-    #[default(false)] requires_grad: bool,
-) -> Result<Tensor> {
-    let _ = (layout, pin_memory);
-    let body = Body::new(
-        &shape_of_zeros(&size.0)?,
-        dtype.unwrap_or_else(default_dtype),
-        device.unwrap_or(Device::Cpu),
-    )?;
-    fill_leaf(body, Scalar::Int(0), requires_grad)
+pub fn zeros(size: Sizes, #[keyword] options: TensorOptions) -> Result<Tensor> {
+    fill_leaf(options.body(&shape_of_zeros(&size.0)?)?, Scalar::Int(0), options)
 }
 
 /// Return a tensor filled with ones.
@@ -134,18 +139,8 @@ pub fn zeros(
         called = "aten::ones"
     )
 )]
-pub fn ones(
-    size: Sizes,
-    #[keyword] dtype: Option<DType>,
-    layout: Option<StridedLayout>,
-    device: Option<Device>,
-    pin_memory: Option<bool>,
-    #[default(false)] requires_grad: bool,
-) -> Result<Tensor> {
-    let _ = (layout, pin_memory);
-    let body =
-        Body::new(&dims_of(&size.0)?, dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
-    fill_leaf(body, Scalar::Int(1), requires_grad)
+pub fn ones(size: Sizes, #[keyword] options: TensorOptions) -> Result<Tensor> {
+    fill_leaf(options.body(&dims_of(&size.0)?)?, Scalar::Int(1), options)
 }
 
 /// Return an uninitialized tensor: its elements are whatever is in memory.
@@ -168,22 +163,16 @@ pub fn ones(
 )]
 pub fn empty(
     size: Sizes,
-    #[keyword] dtype: Option<DType>,
-    layout: Option<StridedLayout>,
-    device: Option<Device>,
-    pin_memory: Option<bool>,
-    #[default(false)] requires_grad: bool,
+    #[keyword] options: TensorOptions,
     memory_format: Option<MemoryFormat>,
 ) -> Result<Tensor> {
-    let _ = (layout, pin_memory);
-    let shape = dims_of(&size.0)?;
-    let mut body = Body::new(&shape, dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
+    let mut body = options.body(&dims_of(&size.0)?)?;
     match memory_format {
         Some(MemoryFormat::Preserve) => return Err(Error::runtime("unsupported memory format Preserve")),
         Some(format) => body.layout = format.layout(&body.layout)?,
         None => {}
     }
-    fresh_leaf(body, requires_grad)
+    fresh_leaf(body, options.requires_grad)
 }
 
 /// Return an uninitialized tensor with the given sizes and strides.
@@ -200,13 +189,8 @@ pub fn empty(
 pub fn empty_strided(
     #[strict] size: Ints,
     #[strict] stride: Ints,
-    #[keyword] dtype: Option<DType>,
-    layout: Option<StridedLayout>,
-    device: Option<Device>,
-    pin_memory: Option<bool>,
-    #[default(false)] requires_grad: bool,
+    #[keyword] options: TensorOptions,
 ) -> Result<Tensor> {
-    let _ = (layout, pin_memory);
     let shape = dims_of(&size)?;
     if size.len() != stride.len() || stride.iter().any(|&s| s < 0) {
         return Err(Error::runtime(format!(
@@ -222,9 +206,9 @@ pub fn empty_strided(
         .try_fold(1usize, |end, (&n, &s)| end.checked_add(n.saturating_sub(1).checked_mul(s)?));
     let reach = reach
         .ok_or_else(|| Error::runtime("empty_strided: sizes and strides exceed the range of addresses"))?;
-    let mut body = Body::new(&[reach], dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
+    let mut body = options.body(&[reach])?;
     body.layout = Layout { shape, strides, offset: 0 };
-    fresh_leaf(body, requires_grad)
+    fresh_leaf(body, options.requires_grad)
 }
 
 /// Return a tensor filled with one value.
@@ -247,18 +231,9 @@ pub fn empty_strided(
         called = "aten::full"
     )
 )]
-pub fn full(
-    #[strict] size: Ints,
-    fill_value: Scalar,
-    #[keyword] dtype: Option<DType>,
-    layout: Option<StridedLayout>,
-    device: Option<Device>,
-    pin_memory: Option<bool>,
-    #[default(false)] requires_grad: bool,
-) -> Result<Tensor> {
-    let _ = (layout, pin_memory);
-    let dtype = dtype.unwrap_or_else(|| crate::operator::pointwise::scalar_dtype(fill_value));
-    fill_leaf(Body::new(&dims_of(&size)?, dtype, device.unwrap_or(Device::Cpu))?, fill_value, requires_grad)
+pub fn full(#[strict] size: Ints, fill_value: Scalar, #[keyword] options: TensorOptions) -> Result<Tensor> {
+    let dtype = options.dtype.unwrap_or_else(|| crate::operator::pointwise::scalar_dtype(fill_value));
+    fill_leaf(options.with_dtype(dtype).body(&dims_of(&size)?)?, fill_value, options)
 }
 
 /// Return zeros with the shape of another tensor, and its data type and device unless others are given.
@@ -272,17 +247,10 @@ pub fn full(
 #[operator(function, unrecorded)]
 pub fn zeros_like(
     input: &Tensor,
-    #[keyword] dtype: Option<DType>,
-    layout: Option<StridedLayout>,
-    device: Option<Device>,
-    pin_memory: Option<bool>,
-    #[default(false)] requires_grad: bool,
+    #[keyword] options: TensorOptions,
     memory_format: Option<MemoryFormat>,
 ) -> Result<Tensor> {
-    let _ = (layout, pin_memory);
-    alike(input, requires_grad, |x, _| {
-        fill_body(empty_body_like(x, dtype, device, memory_format)?, Scalar::Int(0))
-    })
+    new_like(input, options, memory_format, Some(Scalar::Int(0)))
 }
 
 /// Return ones with the shape of another tensor, and its data type and device unless others are given.
@@ -296,17 +264,10 @@ pub fn zeros_like(
 #[operator(function, unrecorded)]
 pub fn ones_like(
     input: &Tensor,
-    #[keyword] dtype: Option<DType>,
-    layout: Option<StridedLayout>,
-    device: Option<Device>,
-    pin_memory: Option<bool>,
-    #[default(false)] requires_grad: bool,
+    #[keyword] options: TensorOptions,
     memory_format: Option<MemoryFormat>,
 ) -> Result<Tensor> {
-    let _ = (layout, pin_memory);
-    alike(input, requires_grad, |x, _| {
-        fill_body(empty_body_like(x, dtype, device, memory_format)?, Scalar::Int(1))
-    })
+    new_like(input, options, memory_format, Some(Scalar::Int(1)))
 }
 
 /// Return an uninitialized tensor with the shape, data type and device of another one.
@@ -320,15 +281,10 @@ pub fn ones_like(
 #[operator(function, unrecorded)]
 pub fn empty_like(
     input: &Tensor,
-    #[keyword] dtype: Option<DType>,
-    layout: Option<StridedLayout>,
-    device: Option<Device>,
-    pin_memory: Option<bool>,
-    #[default(false)] requires_grad: bool,
+    #[keyword] options: TensorOptions,
     memory_format: Option<MemoryFormat>,
 ) -> Result<Tensor> {
-    let _ = (layout, pin_memory);
-    alike(input, requires_grad, |x, _| empty_body_like(x, dtype, device, memory_format))
+    new_like(input, options, memory_format, None)
 }
 
 /// Return a tensor filled with one value, with the shape, data type and device of another one.
@@ -344,17 +300,10 @@ pub fn empty_like(
 pub fn full_like(
     input: &Tensor,
     fill_value: Scalar,
-    #[keyword] dtype: Option<DType>,
-    layout: Option<StridedLayout>,
-    device: Option<Device>,
-    pin_memory: Option<bool>,
-    #[default(false)] requires_grad: bool,
+    #[keyword] options: TensorOptions,
     memory_format: Option<MemoryFormat>,
 ) -> Result<Tensor> {
-    let _ = (layout, pin_memory);
-    alike(input, requires_grad, |x, _| {
-        fill_body(empty_body_like(x, dtype, device, memory_format)?, fill_value)
-    })
+    new_like(input, options, memory_format, Some(fill_value))
 }
 
 /// Return zeros of the given shape, with the data type and device of this tensor unless others are given.
@@ -364,23 +313,8 @@ pub fn full_like(
 ///     tensor([[0, 0],
 ///             [0, 0]])
 #[operator(method, unrecorded)]
-pub fn new_zeros(
-    input: &Tensor,
-    size: Sizes,
-    #[keyword] dtype: Option<DType>,
-    layout: Option<StridedLayout>,
-    device: Option<Device>,
-    pin_memory: Option<bool>,
-    #[default(false)] requires_grad: bool,
-) -> Result<Tensor> {
-    let _ = (layout, pin_memory);
-    let shape = dims_of(&size.0)?;
-    alike(input, requires_grad, |x, batch| {
-        fill_body(
-            Body::new(&batch.shape(&shape), dtype.unwrap_or(x.dtype()), device.unwrap_or(x.device()))?,
-            Scalar::Int(0),
-        )
-    })
+pub fn new_zeros(input: &Tensor, size: Sizes, #[keyword] options: TensorOptions) -> Result<Tensor> {
+    new_of_shape(input, &size.0, options, Some(Scalar::Int(0)))
 }
 
 /// Return ones of the given shape, with the data type and device of this tensor unless others are given.
@@ -389,23 +323,8 @@ pub fn new_zeros(
 ///     >>> torch.tensor([1, 2]).new_ones(3)
 ///     tensor([1, 1, 1])
 #[operator(method, unrecorded)]
-pub fn new_ones(
-    input: &Tensor,
-    size: Sizes,
-    #[keyword] dtype: Option<DType>,
-    layout: Option<StridedLayout>,
-    device: Option<Device>,
-    pin_memory: Option<bool>,
-    #[default(false)] requires_grad: bool,
-) -> Result<Tensor> {
-    let _ = (layout, pin_memory);
-    let shape = dims_of(&size.0)?;
-    alike(input, requires_grad, |x, batch| {
-        fill_body(
-            Body::new(&batch.shape(&shape), dtype.unwrap_or(x.dtype()), device.unwrap_or(x.device()))?,
-            Scalar::Int(1),
-        )
-    })
+pub fn new_ones(input: &Tensor, size: Sizes, #[keyword] options: TensorOptions) -> Result<Tensor> {
+    new_of_shape(input, &size.0, options, Some(Scalar::Int(1)))
 }
 
 /// Return an uninitialized tensor of the given shape, with the data type and device of this tensor.
@@ -414,20 +333,8 @@ pub fn new_ones(
 ///     >>> torch.tensor([1, 2]).new_empty(2, 3).shape
 ///     torch.Size([2, 3])
 #[operator(method, unrecorded)]
-pub fn new_empty(
-    input: &Tensor,
-    size: Sizes,
-    #[keyword] dtype: Option<DType>,
-    layout: Option<StridedLayout>,
-    device: Option<Device>,
-    pin_memory: Option<bool>,
-    #[default(false)] requires_grad: bool,
-) -> Result<Tensor> {
-    let _ = (layout, pin_memory);
-    let shape = dims_of(&size.0)?;
-    alike(input, requires_grad, |x, batch| {
-        Body::new(&batch.shape(&shape), dtype.unwrap_or(x.dtype()), device.unwrap_or(x.device()))
-    })
+pub fn new_empty(input: &Tensor, size: Sizes, #[keyword] options: TensorOptions) -> Result<Tensor> {
+    new_of_shape(input, &size.0, options, None)
 }
 
 /// Return an uninitialized tensor with the given sizes and strides, and this tensor's data type and device.
@@ -444,14 +351,9 @@ pub fn new_empty_strided(
     input: &Tensor,
     #[strict] size: Ints,
     #[strict] stride: Ints,
-    #[keyword] dtype: Option<DType>,
-    layout: Option<StridedLayout>,
-    device: Option<Device>,
-    pin_memory: Option<bool>,
-    #[default(false)] requires_grad: bool,
+    #[keyword] options: TensorOptions,
 ) -> Result<Tensor> {
-    let (dtype, device) = (dtype.unwrap_or(input.dtype()), device.unwrap_or(input.device()));
-    empty_strided(size, stride, Some(dtype), layout, Some(device), pin_memory, requires_grad)
+    empty_strided(size, stride, options.or_those_of(input))
 }
 
 /// Return a tensor filled with one value, with the data type and device of this tensor.
@@ -468,20 +370,9 @@ pub fn new_full(
     input: &Tensor,
     #[strict] size: Ints,
     fill_value: Scalar,
-    #[keyword] dtype: Option<DType>,
-    layout: Option<StridedLayout>,
-    device: Option<Device>,
-    pin_memory: Option<bool>,
-    #[default(false)] requires_grad: bool,
+    #[keyword] options: TensorOptions,
 ) -> Result<Tensor> {
-    let _ = (layout, pin_memory);
-    let shape = dims_of(&size)?;
-    alike(input, requires_grad, |x, batch| {
-        fill_body(
-            Body::new(&batch.shape(&shape), dtype.unwrap_or(x.dtype()), device.unwrap_or(x.device()))?,
-            fill_value,
-        )
-    })
+    new_of_shape(input, &size, options, Some(fill_value))
 }
 
 /// Return an identity matrix: ones on the diagonal and zeros elsewhere.
@@ -502,26 +393,16 @@ pub fn new_full(
         called = "aten::eye"
     )
 )]
-pub fn eye(
-    n: i64,
-    m: Option<i64>,
-    dtype: Option<DType>,
-    layout: Option<StridedLayout>,
-    device: Option<Device>,
-    pin_memory: Option<bool>,
-    #[default(false)] requires_grad: bool,
-) -> Result<Tensor> {
-    let _ = (layout, pin_memory);
+pub fn eye(n: i64, m: Option<i64>, options: TensorOptions) -> Result<Tensor> {
     for (name, size) in [("n", Some(n)), ("m", m)] {
         if let Some(size) = size.filter(|&s| s < 0) {
             return Err(Error::runtime(format!("{name} must be greater or equal to 0, got {size}")));
         }
     }
     let shape = dims_of(&[n, m.unwrap_or(n)])?;
-    let out =
-        filled(&shape, Scalar::Int(0), dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
+    let out = filled(&shape, Scalar::Int(0), options.dtype(), options.device())?;
     fill(&out.with_layout(out.layout.diagonal(0, 0, 1)?), Scalar::Int(1))?;
-    fresh_leaf(out, requires_grad)
+    fresh_leaf(out, options.requires_grad)
 }
 
 /// Return a tensor without dimensions that holds one number.
@@ -534,20 +415,8 @@ pub fn eye(
 ///     >>> torch.scalar_tensor(3)
 ///     tensor(3.)
 #[operator(function)]
-pub fn scalar_tensor(
-    s: Scalar,
-    #[keyword] dtype: Option<DType>,
-    layout: Option<StridedLayout>,
-    device: Option<Device>,
-    pin_memory: Option<bool>,
-    #[default(false)] requires_grad: bool,
-) -> Result<Tensor> {
-    let _ = (layout, pin_memory);
-    fill_leaf(
-        Body::new(&[], dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?,
-        s,
-        requires_grad,
-    )
+pub fn scalar_tensor(s: Scalar, #[keyword] options: TensorOptions) -> Result<Tensor> {
+    fill_leaf(options.body(&[])?, s, options)
 }
 
 /// Return the number of elements of a tensor.

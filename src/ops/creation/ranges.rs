@@ -176,36 +176,24 @@ pub fn arange(
     start: Scalar,
     end: Option<Scalar>,
     #[default(Scalar::Int(1))] step: Scalar,
-    dtype: Option<DType>,
-    layout: Option<StridedLayout>,
-    device: Option<Device>,
-    pin_memory: Option<bool>,
-    #[default(false)] requires_grad: bool,
+    options: TensorOptions,
 ) -> Result<Tensor> {
-    let _ = (layout, pin_memory);
     let (start, end) = match end {
         Some(end) => (start, end),
         None => (Scalar::Int(0), start),
     };
-    let dtype = dtype.unwrap_or_else(|| range_dtype(&[start, end, step]));
+    let dtype = options.dtype.unwrap_or_else(|| range_dtype(&[start, end, step]));
     if dtype == DType::Bool {
         return Err(Fault::NoKernel { op: "arange_cpu", dtype }.into());
     }
     let count = range_length(start, end, step, dtype, false)?;
-    fresh_leaf(range(start, step, count, dtype, device.unwrap_or(Device::Cpu))?, requires_grad)
+    fresh_leaf(range(start, step, count, dtype, options.device())?, options.requires_grad)
 }
 
 /// Return the numbers from 0 to `end`, given by name.
 #[overload(arange.default)]
-pub fn arange_to(
-    #[keyword] end: Scalar,
-    dtype: Option<DType>,
-    layout: Option<StridedLayout>,
-    device: Option<Device>,
-    pin_memory: Option<bool>,
-    #[default(false)] requires_grad: bool,
-) -> Result<Tensor> {
-    arange(end, None, Scalar::Int(1), dtype, layout, device, pin_memory, requires_grad)
+pub fn arange_to(#[keyword] end: Scalar, options: TensorOptions) -> Result<Tensor> {
+    arange(end, None, Scalar::Int(1), options)
 }
 
 /// Return the numbers from `start` to `end`, both included, with steps of `step`.
@@ -275,34 +263,23 @@ pub fn linspace(
     #[elsewhere] start: Operand,
     #[elsewhere] end: Operand,
     #[strict] steps: i64,
-    #[keyword] dtype: Option<DType>,
-    layout: Option<StridedLayout>,
-    device: Option<Device>,
-    pin_memory: Option<bool>,
-    #[default(false)] requires_grad: bool,
+    #[keyword] options: TensorOptions,
 ) -> Result<Tensor> {
-    let _ = (layout, pin_memory);
     check_bounds("linspace", start, end)?;
-    if let Some(kind) = complex_bounds("linspace", start, end, dtype)? {
+    if let Some(kind) = complex_bounds("linspace", start, end, options.dtype)? {
         return fresh_leaf(
-            fill_complex_range(start, end, steps, kind, device.unwrap_or(Device::Cpu))?,
-            requires_grad,
+            fill_complex_range(start, end, steps, kind, options.device())?,
+            options.requires_grad,
         );
     }
-    let dtype = dtype.unwrap_or_else(default_dtype);
+    let dtype = options.dtype();
     check_spaced("linspace_cpu", dtype, steps)?;
     if let Some(made) = fill_ranges(start, end, steps, dtype)? {
         return Ok(made);
     }
     fresh_leaf(
-        fill_range(
-            bound(start, dtype, steps)?,
-            bound(end, dtype, steps)?,
-            steps,
-            dtype,
-            device.unwrap_or(Device::Cpu),
-        )?,
-        requires_grad,
+        fill_range(bound(start, dtype, steps)?, bound(end, dtype, steps)?, steps, dtype, options.device())?,
+        options.requires_grad,
     )
 }
 
@@ -332,23 +309,17 @@ pub fn logspace(
     #[elsewhere] end: Operand,
     #[strict] steps: i64,
     #[default(10.0)] base: f64,
-    #[keyword] dtype: Option<DType>,
-    layout: Option<StridedLayout>,
-    device: Option<Device>,
-    pin_memory: Option<bool>,
-    #[default(false)] requires_grad: bool,
+    #[keyword] options: TensorOptions,
 ) -> Result<Tensor> {
-    let _ = (layout, pin_memory);
     check_bounds("logspace", start, end)?;
-    if let Some(kind) = complex_bounds("logspace", start, end, dtype)? {
-        let exponents =
-            Tensor::new(fill_complex_range(start, end, steps, kind, device.unwrap_or(Device::Cpu))?);
+    if let Some(kind) = complex_bounds("logspace", start, end, options.dtype)? {
+        let exponents = Tensor::new(fill_complex_range(start, end, steps, kind, options.device())?);
         let body = crate::ops::elementwise::power::power(base.into(), (&exponents).into())?.body().clone();
-        return fresh_leaf(body, requires_grad);
+        return fresh_leaf(body, options.requires_grad);
     }
-    let dtype = dtype.unwrap_or_else(default_dtype);
+    let dtype = options.dtype();
     check_spaced("logspace_cpu", dtype, steps)?;
-    let work = if dtype == DType::F64 || (!dtype.is_float() && device.is_none_or(Device::is_cpu)) {
+    let work = if dtype == DType::F64 || (!dtype.is_float() && options.device().is_cpu()) {
         DType::F64
     } else {
         DType::F32
@@ -361,10 +332,10 @@ pub fn logspace(
         bound(end, dtype, steps)?,
         steps,
         work,
-        device.unwrap_or(Device::Cpu),
+        options.device(),
     )?);
     let powers = crate::ops::elementwise::power::power(base.into(), (&exponents).into())?;
     let out = to_dtype(&powers, dtype)?;
     let body = out.body().clone();
-    fresh_leaf(body, requires_grad)
+    fresh_leaf(body, options.requires_grad)
 }

@@ -221,7 +221,7 @@ pub fn isreal(input: &Tensor) -> Result<Tensor> {
     if input.dtype().is_complex() {
         return a::eq(&complex::imag(input)?, Scalar::Int(0));
     }
-    ones_like(input, Some(DType::Bool), None, None, None, false, None)
+    ones_like(input, TensorOptions::default().with_dtype(DType::Bool), None)
 }
 
 /// Tell whether the only element of a tensor is not zero.

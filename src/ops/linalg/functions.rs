@@ -153,11 +153,7 @@ fn reflectors(x: &Tensor, k: usize) -> Result<V> {
         + V::from(crate::ops::creation::factories::eye(
             m as i64,
             Some(k as i64),
-            Some(x.dtype()),
-            None,
-            Some(x.device()),
-            None,
-            false,
+            TensorOptions::default().or_those_of(x),
         )?))
 }
 
@@ -221,11 +217,7 @@ pub fn linalg_householder_product(input: &Tensor, tau: &Tensor) -> Result<Tensor
     let unit = crate::ops::creation::factories::eye(
         m as i64,
         Some(n as i64),
-        Some(input.dtype()),
-        None,
-        Some(input.device()),
-        None,
-        false,
+        TensorOptions::default().or_those_of(input),
     )?;
     let unit = V::from(view::expand(&unit, views::ints(&input.shape()))?);
     reflect(&reflectors(input, k)?, &V::from(tau), unit, k, false).tensor()

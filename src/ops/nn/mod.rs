@@ -103,7 +103,10 @@ pub fn nn_relu(input: &Tensor, #[default(false)] inplace: bool) -> Result<Tensor
     if !inplace {
         return crate::ops::elementwise::power::relu(input);
     }
-    crate::operator::inplace::apply(&crate::ops::elementwise::power::RELU, &[Arg::Tensor(input.clone())])?;
+    crate::operator::inplace::row::apply(
+        &crate::ops::elementwise::power::RELU,
+        &[Arg::Tensor(input.clone())],
+    )?;
     Ok(input.clone())
 }
 

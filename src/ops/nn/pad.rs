@@ -180,8 +180,11 @@ impl PadBlock {
     }
 }
 
-/// Pads `x` with its own elements.
-fn pad_with_elements(x: &Body, pad: &[i64], edge: PadEdge) -> Result<Body> {
+/// Pads `x` with its own elements; `kernel` is PyTorch's name of it.
+fn pad_with_elements(x: &Body, pad: &[i64], edge: PadEdge, kernel: &'static str) -> Result<Body> {
+    if x.dtype == DType::Bool {
+        return Err(Fault::NoKernel { op: kernel, dtype: x.dtype }.into());
+    }
     let sides = sides(x.shape(), pad);
     let mut out = Body::new(&pad_shape(x.shape(), &sides)?, x.dtype, x.device())?;
     if sides.len() > 1 {
@@ -230,10 +233,10 @@ fn sum_copies(g: &Body, like: &Meta, pad: &[i64], edge: PadEdge) -> Result<Body>
 /// The primitives for each kind of edge and number of dimensions. Each gradient is a primitive as well.
 macro_rules! extended {
     ($($Pad:ident, $Backward:ident, $edge:ident, $kernel:tt;)*) => { $(
-        #[primitive(tangent = linear, dtypes = number($kernel))]
+        #[primitive(tangent = linear)]
         impl $Pad {
             fn forward(input: &Tensor, padding: Ints) -> Result<Body> {
-                pad_with_elements(&input.body(), &padding, PadEdge::$edge)
+                pad_with_elements(&input.body(), &padding, PadEdge::$edge, $kernel)
             }
             fn d_input(g: V, input: Tensor, padding: Ints) -> V {
                 g.then(|g| $Backward::call(&g, &input, padding))

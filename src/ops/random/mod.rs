@@ -7,7 +7,7 @@ pub mod fill;
 pub mod normal;
 
 use self::normal::NORMAL;
-use crate::base::{MemoryFormat, default_dtype};
+use crate::base::MemoryFormat;
 use crate::cpu::random as cpu;
 use crate::operator::batch::randomness::{draw, draw_over};
 use crate::operator::bodies::overlap::check_writable;
@@ -294,14 +294,13 @@ pub fn bernoulli(input: &Tensor, p: Option<f64>, #[keyword] generator: Option<Ge
 fn empty_body_of(
     shape: &[usize],
     t: &Tensor,
-    dtype: Option<DType>,
-    device: Option<Device>,
+    options: TensorOptions,
     format: Option<MemoryFormat>,
 ) -> Result<Body> {
     if shape == t.shape().as_slice() && !t.is_batched() {
-        return empty_body_like(t, dtype, device, format);
+        return empty_body_like(t, options.dtype, options.device, format);
     }
-    Body::new(shape, dtype.unwrap_or(t.dtype()), device.unwrap_or(t.device()))
+    options.or_those_of(t).body(shape)
 }
 
 /// Calls `fill` for every vector along the last dimension of a contiguous body.
@@ -317,24 +316,21 @@ fn each_line(body: &Body, fill: impl Fn(&Body) -> Result<()>) -> Result<()> {
 /// A new tensor filled by `fill`, with this dtype or the default one.
 fn new_filled_by(
     size: &[usize],
-    (dtype, device): (Option<DType>, Option<Device>),
-    requires_grad: bool,
+    options: TensorOptions,
     fill: impl FnOnce(&Body) -> Result<()>,
 ) -> Result<Tensor> {
-    let (dtype, device) = (dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu));
-    wanting(draw(size, |shape| Body::new(shape, dtype, device), fill)?, requires_grad)
+    wanting(draw(size, |shape| options.body(shape), fill)?, options.requires_grad)
 }
 
 /// A new tensor filled by `fill`, with the shape of `input`, and its dtype unless given.
 fn made_like(
     input: &Tensor,
-    (dtype, device): (Option<DType>, Option<Device>),
+    options: TensorOptions,
     format: Option<MemoryFormat>,
-    requires_grad: bool,
     fill: impl FnOnce(&Body) -> Result<()>,
 ) -> Result<Tensor> {
-    let new = |shape: &[usize]| empty_body_of(shape, input, dtype, device, format);
-    wanting(draw(&input.shape(), new, fill)?, requires_grad)
+    let new = |shape: &[usize]| empty_body_of(shape, input, options, format);
+    wanting(draw(&input.shape(), new, fill)?, options.requires_grad)
 }
 
 /// Return random numbers drawn uniformly from `[0, 1)`.
@@ -356,19 +352,8 @@ fn made_like(
     overloads((1, 6), (0, 5)),
     sample = "random"
 )]
-pub fn rand(
-    size: Sizes,
-    #[keyword] generator: Option<Generator>,
-    dtype: Option<DType>,
-    layout: Option<StridedLayout>,
-    device: Option<Device>,
-    pin_memory: Option<bool>,
-    #[default(false)] requires_grad: bool,
-) -> Result<Tensor> {
-    let _ = (layout, pin_memory);
-    new_filled_by(&dims_of(&size.0)?, (dtype, device), requires_grad, |body| {
-        fill_uniform(body, 0.0, 1.0, generator)
-    })
+pub fn rand(size: Sizes, #[keyword] generator: Option<Generator>, options: TensorOptions) -> Result<Tensor> {
+    new_filled_by(&dims_of(&size.0)?, options, |body| fill_uniform(body, 0.0, 1.0, generator))
 }
 
 /// Return random numbers drawn from the standard normal distribution.
@@ -390,19 +375,8 @@ pub fn rand(
     overloads((1, 6), (0, 5)),
     sample = "random"
 )]
-pub fn randn(
-    size: Sizes,
-    #[keyword] generator: Option<Generator>,
-    dtype: Option<DType>,
-    layout: Option<StridedLayout>,
-    device: Option<Device>,
-    pin_memory: Option<bool>,
-    #[default(false)] requires_grad: bool,
-) -> Result<Tensor> {
-    let _ = (layout, pin_memory);
-    new_filled_by(&dims_of(&size.0)?, (dtype, device), requires_grad, |body| {
-        fill_normal(body, 0.0, 1.0, generator)
-    })
+pub fn randn(size: Sizes, #[keyword] generator: Option<Generator>, options: TensorOptions) -> Result<Tensor> {
+    new_filled_by(&dims_of(&size.0)?, options, |body| fill_normal(body, 0.0, 1.0, generator))
 }
 
 /// Return random integers drawn uniformly from `[low, high)`.
@@ -436,18 +410,11 @@ pub fn randint(
     high: Option<Arg>,
     size: Option<Arg>,
     #[keyword] generator: Option<Generator>,
-    dtype: Option<DType>,
-    layout: Option<StridedLayout>,
-    device: Option<Device>,
-    pin_memory: Option<bool>,
-    #[default(false)] requires_grad: bool,
+    options: TensorOptions,
 ) -> Result<Tensor> {
-    let _ = (layout, pin_memory);
     let (low, high, size) = bounds("randint", low, high, size)?;
-    let dtype = Some(dtype.unwrap_or(DType::I64));
-    new_filled_by(&dims_of(&size)?, (dtype, device), requires_grad, |body| {
-        fill_integers(body, low, high, &generator)
-    })
+    let options = options.with_dtype(options.dtype.unwrap_or(DType::I64));
+    new_filled_by(&dims_of(&size)?, options, |body| fill_integers(body, low, high, &generator))
 }
 
 /// Return random numbers drawn uniformly from `[0, 1)`, with the shape of another tensor.
@@ -465,18 +432,11 @@ pub fn randint(
 )]
 pub fn rand_like(
     input: &Tensor,
-    #[keyword] dtype: Option<DType>,
-    layout: Option<StridedLayout>,
-    device: Option<Device>,
-    pin_memory: Option<bool>,
-    #[default(false)] requires_grad: bool,
+    #[keyword] options: TensorOptions,
     memory_format: Option<MemoryFormat>,
     generator: Option<Generator>,
 ) -> Result<Tensor> {
-    let _ = (layout, pin_memory);
-    made_like(input, (dtype, device), memory_format, requires_grad, |body| {
-        fill_uniform(body, 0.0, 1.0, generator)
-    })
+    made_like(input, options, memory_format, |body| fill_uniform(body, 0.0, 1.0, generator))
 }
 
 /// Return random numbers drawn from the standard normal distribution, with the shape of another tensor.
@@ -494,18 +454,11 @@ pub fn rand_like(
 )]
 pub fn randn_like(
     input: &Tensor,
-    #[keyword] dtype: Option<DType>,
-    layout: Option<StridedLayout>,
-    device: Option<Device>,
-    pin_memory: Option<bool>,
-    #[default(false)] requires_grad: bool,
+    #[keyword] options: TensorOptions,
     memory_format: Option<MemoryFormat>,
     generator: Option<Generator>,
 ) -> Result<Tensor> {
-    let _ = (layout, pin_memory);
-    made_like(input, (dtype, device), memory_format, requires_grad, |body| {
-        fill_normal(body, 0.0, 1.0, generator)
-    })
+    made_like(input, options, memory_format, |body| fill_normal(body, 0.0, 1.0, generator))
 }
 
 /// Return random integers drawn uniformly from `[low, high)`, with the shape of another tensor.
@@ -529,19 +482,12 @@ pub fn randint_like(
     input: &Tensor,
     low: Option<Arg>,
     high: Option<Arg>,
-    #[keyword] dtype: Option<DType>,
-    layout: Option<StridedLayout>,
-    device: Option<Device>,
-    pin_memory: Option<bool>,
-    #[default(false)] requires_grad: bool,
+    #[keyword] options: TensorOptions,
     memory_format: Option<MemoryFormat>,
     generator: Option<Generator>,
 ) -> Result<Tensor> {
-    let _ = (layout, pin_memory);
     let (low, high, _) = bounds("randint_like", low, high, None)?;
-    made_like(input, (dtype, device), memory_format, requires_grad, |body| {
-        fill_integers(body, low, high, &generator)
-    })
+    made_like(input, options, memory_format, |body| fill_integers(body, low, high, &generator))
 }
 
 /// Return a random permutation of the integers from 0 to `n - 1`.
@@ -582,7 +528,8 @@ pub fn randperm(
         fork!([body], cpu: done(cpu::randperm(&mut s.cpu, body.host()?)),
             gpu: crate::gpu::randperm(body.gpu()?, s.place(body.numel())))
     };
-    let out = new_filled_by(&shape, (Some(own), device), false, |body| each_line(body, line))?;
+    let options = TensorOptions { dtype: Some(own), device, requires_grad: false };
+    let out = new_filled_by(&shape, options, |body| each_line(body, line))?;
     wanting(to_dtype(&out, dtype)?, requires_grad)
 }
 

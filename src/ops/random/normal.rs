@@ -33,7 +33,7 @@ drawn! {
 }
 
 fn about(mean: &Tensor, std: f64, generator: Option<Generator>) -> Result<Tensor> {
-    let new = |shape: &[usize]| empty_body_of(shape, mean, None, None, None);
+    let new = |shape: &[usize]| empty_body_of(shape, mean, TensorOptions::default(), None);
     let noise = draw(&mean.shape(), new, |body| fill_normal(body, 0.0, std, generator))?;
     a::add(&noise, mean)
 }
@@ -75,13 +75,8 @@ pub fn normal(
     #[default(Operand::Scalar(Scalar::Float(1.0)))] std: Operand,
     #[strict] size: Option<Ints>,
     #[keyword] generator: Option<Generator>,
-    dtype: Option<DType>,
-    layout: Option<StridedLayout>,
-    device: Option<Device>,
-    pin_memory: Option<bool>,
-    #[default(false)] requires_grad: bool,
+    options: TensorOptions,
 ) -> Result<Tensor> {
-    let _ = (layout, pin_memory);
     if let Operand::Tensor(mean) = mean
         && !mean.dtype().is_differentiable()
     {
@@ -91,7 +86,7 @@ pub fn normal(
         (Operand::Scalar(mean), Operand::Scalar(std)) => {
             let size = size.ok_or_else(|| Error::type_error("normal() missing required argument: 'size'"))?;
             let fill = |body: &Body| fill_normal(body, mean.as_f64(), std.as_f64(), generator);
-            new_filled_by(&dims_of(&size)?, (dtype, device), requires_grad, fill)
+            new_filled_by(&dims_of(&size)?, options, fill)
         }
         (Operand::Tensor(mean), Operand::Scalar(std)) => about(mean, std.as_f64(), generator),
         (mean, Operand::Tensor(std)) => within(mean, std, generator),

@@ -1,6 +1,7 @@
 //! Splits a tensor into several views with one node for all, or into parts with nodes of their own.
 
 use crate::base::try_alloc;
+use crate::operator::call::results::Untied;
 use crate::operator::primitives::constant::zeros;
 use crate::operator::primitives::views;
 use crate::ops::prelude::*;
@@ -71,20 +72,20 @@ impl SplitWithSizes {
     }
 }
 
-#[primitive(untied, batch = along(dim), tangent = linear, shows(self_sym_sizes = sizes(input)))]
+#[primitive(batch = along(dim), tangent = linear, shows(self_sym_sizes = sizes(input)))]
 impl UnsafeSplit {
-    fn forward(input: &Tensor, split_size: i64, dim: i64) -> Result<Vec<Layout>> {
-        parts(input, dim, |total| even(total, split_size))
+    fn forward(input: &Tensor, split_size: i64, dim: i64) -> Result<Untied> {
+        parts(input, dim, |total| even(total, split_size)).map(Untied)
     }
     fn d_input(g: Vec<Option<Tensor>>, at: Meta, split_size: i64, dim: i64) -> Result<Tensor> {
         join_gradients(g, &at, dim, |total| even(total, split_size))
     }
 }
 
-#[primitive(untied, batch = along(dim), tangent = linear, shows(self_sym_sizes = sizes(input)))]
+#[primitive(batch = along(dim), tangent = linear, shows(self_sym_sizes = sizes(input)))]
 impl UnsafeSplitWithSizes {
-    fn forward(input: &Tensor, split_sizes: &[i64], dim: i64) -> Result<Vec<Layout>> {
-        parts(input, dim, |_| checked_sizes(split_sizes))
+    fn forward(input: &Tensor, split_sizes: &[i64], dim: i64) -> Result<Untied> {
+        parts(input, dim, |_| checked_sizes(split_sizes)).map(Untied)
     }
     fn d_input(g: Vec<Option<Tensor>>, at: Meta, split_sizes: &Ints, dim: i64) -> Result<Tensor> {
         join_gradients(g, &at, dim, |_| checked_sizes(split_sizes))

@@ -356,7 +356,7 @@ fn write(py: Python<'_>, row: &'static Row, args: &[Arg]) -> PyResult<()> {
     if let Some(own) = row.call_inplace {
         return run_or(py, row, args, &blame, own).map(drop);
     }
-    run_or(py, row, args, &blame, |args| crate::operator::inplace::apply(row, args))
+    run_or(py, row, args, &blame, |args| crate::operator::inplace::row::apply(row, args))
 }
 
 /// Calls a pointwise operator with plain positional operands, without the parser and without copies.

@@ -211,7 +211,7 @@ fn power_inplace(slf: &Bound<'_, PyTensor>, exponent: &InplaceOperand<'_, '_>) -
     };
     func::check_arguments(&ops::elementwise::power::POW, &[target.clone(), exponent.clone()])?;
     let _span = profile::call(&ops::elementwise::power::POW, true, [slf.as_any()]);
-    let write = || crate::operator::inplace::apply(&ops::elementwise::power::POW, &[target, exponent]);
+    let write = || crate::operator::inplace::row::apply(&ops::elementwise::power::POW, &[target, exponent]);
     Ok(crate::tensor::saved_hooks::after(write)?)
 }
 
