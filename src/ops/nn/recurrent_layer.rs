@@ -222,7 +222,10 @@ impl LayerOperands<V> {
         let d_sums = concatenate(d_sums.into_iter().map(|(_, d)| d).collect(), 0);
         let made = [Some(d_sums), Some(d_hidden), d_cells, Some(d_weight), d_bias, d_projection];
         let mut wants = wants.into_iter();
-        made.map(|gradient| gradient.filter(|_| wants.next() == Some(true)))
+        made.map(|gradient| {
+            let wanted = wants.next() == Some(true);
+            gradient.filter(|_| wanted)
+        })
     }
 }
 
