@@ -4,9 +4,8 @@
 use super::cast::convert::{Conversion, narrow, widen};
 use super::cast::tile::{Tile, tile_len};
 use super::par::{GRAIN, ranges};
-use super::pointwise::rows::{InputRows, SHORTEST};
+use super::pointwise::fused::has_loop;
 use super::pointwise::{Loop, Loops, MAX_IN, powers, splat_scalar};
-use super::simd::REGISTER;
 use super::strided_run::{RunBuffers, StridedRun};
 use super::walk::Walk;
 use crate::base::group::{Argument, Group, Instruction};
@@ -20,9 +19,6 @@ use std::ptr::{null, null_mut};
 pub const MAX_OPERANDS: usize = 8;
 /// The largest number of registers of a group.
 pub const MAX_REGISTERS: usize = 24;
-
-/// A multiple of the elements in any register of the processor.
-const WIDE: usize = REGISTER;
 
 /// One run of a group.
 pub struct Job<'a> {
@@ -121,7 +117,7 @@ unsafe fn run_part(
             .collect();
         // A single instruction without registers of its own needs no tiles.
         let no_tiles = is_single_pass(group, types) && lines.iter().all(StridedRun::is_direct);
-        let most = if no_tiles { (n - n % WIDE).max(tile) } else { tile };
+        let most = if no_tiles { n } else { tile };
         let mut done = 0;
         while done < n {
             let len = (n - done).min(most);
@@ -168,15 +164,19 @@ unsafe fn run_part(
     Walk::<MAX_OPERANDS>::over(&dims, first.shape, strides).runs(part, run);
 }
 
-/// True if the only instruction computes a result from operands in memory.
+/// True if the only instruction computes a result from operands in memory, and needs no tiles for its numbers.
 fn is_single_pass(group: &Group<&'static Loops>, types: &[DType]) -> bool {
     let [only] = group.instructions.as_slice() else { return false };
-    let takes_numbers = |element_loop: &Loop| group.numbers.is_empty() || element_loop.rows.is_some();
+    let number = |(k, arg): (usize, &Argument)| usize::from(matches!(arg, Argument::Number(_))) << k;
+    let constants: usize = only.args.iter().enumerate().map(number).sum();
+    let is_over = |arg: &Argument| *arg == Argument::Register(only.to);
     group.registers == group.operands
         && types.iter().all(|&own| own == only.compute)
         && only.rounds.is_none()
-        && only.expr.powers.is_empty()
-        && only.expr.of(only.compute).is_some_and(takes_numbers)
+        && (constants == 0
+            || has_loop(only.args.len(), constants)
+                && !only.args[1..].iter().any(is_over)
+                && only.expr.fused.is_some_and(|fused| fused.of(only.compute).is_some()))
 }
 
 /// A register's memory, and the dtype of the elements that it holds.
@@ -237,13 +237,8 @@ unsafe fn run_instruction(
             };
         }
         let Some(element_loop) = choose_loop(instruction, values) else { return };
-        if let Some(rows) = element_loop.rows
-            && constants != 0
-            && (!overlaps && n >= SHORTEST || n.is_multiple_of(WIDE))
-        {
-            let line = |k: usize| InputRows { at: ins[k], row: 0, constant: constants >> k & 1 == 1 };
-            rows(1, n, to, 0, &from_fn(line));
-        } else {
+        let fused = instruction.expr.fused.and_then(|fused| fused.of(compute));
+        if !fused.is_some_and(|fused| fused(n, to, &ins, instruction.args.len(), constants)) {
             run_loop(element_loop, overlaps, compute, n, to, &ins, spare);
         }
         if let Some(dtype) = instruction.rounds {

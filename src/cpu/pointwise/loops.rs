@@ -59,6 +59,9 @@ pub trait Elements<const N: usize>: Copy {
 
     /// Calls `of` for each operand.
     fn array<A>(of: impl FnMut(usize) -> A) -> [A; N];
+
+    /// The elements that `of` returns for each operand.
+    fn tuple(of: impl FnMut(usize) -> Self::Element) -> Self;
 }
 
 macro_rules! elements {
@@ -89,6 +92,11 @@ macro_rules! elements {
             #[inline(always)]
             fn array<A>(mut of: impl FnMut(usize) -> A) -> [A; $n] {
                 [$(of($k)),+]
+            }
+
+            #[inline(always)]
+            fn tuple(mut of: impl FnMut(usize) -> T) -> Self {
+                ($(of($k),)+)
             }
         }
     )* };
@@ -155,7 +163,7 @@ const fn wide_loop<F: Formula<X: Elements<N>>, const N: usize>() -> Each {
 
 /// The operands of a loop.
 #[inline(always)]
-fn operands<T, const N: usize>(ins: &[*const u8; MAX_IN]) -> [*const T; N] {
+pub fn operands<T, const N: usize>(ins: &[*const u8; MAX_IN]) -> [*const T; N] {
     const { assert!(N <= MAX_IN) }
     // SAFETY: they are the first `N` of the list.
     unsafe { *ins.as_ptr().cast() }
@@ -258,7 +266,7 @@ by_registers!(past, put_past);
 const ANY: usize = usize::MAX;
 
 /// The loops over rows of an expression. With two operands there is one loop for each choice of the constant operand,
-/// and with more there is one for a constant last operand, such as a scale, which then stays in a register.
+/// which then stays in a register.
 unsafe fn rows<F, const N: usize, const LANES: usize>(
     rows: usize,
     cols: usize,
@@ -268,14 +276,10 @@ unsafe fn rows<F, const N: usize, const LANES: usize>(
 ) where
     F: Formula<X: Elements<N, Element: Default>>,
 {
-    let last = 1 << (N - 1);
-    let constants = (0..N).fold(0, |bits, k| bits | usize::from(ins[k].constant) << k);
-    let run = match N {
-        2 if constants == 1 => some_rows::<F, N, LANES, 1>,
-        2 if constants == 2 => some_rows::<F, N, LANES, 2>,
-        2 if constants == 0 => some_rows::<F, N, LANES, 0>,
-        3 if constants == last => some_rows::<F, N, LANES, 4>,
-        4 if constants == last => some_rows::<F, N, LANES, 8>,
+    let run = match (N, ins[0].constant, ins[1].constant) {
+        (2, true, false) => some_rows::<F, N, LANES, 1>,
+        (2, false, true) => some_rows::<F, N, LANES, 2>,
+        (2, false, false) => some_rows::<F, N, LANES, 0>,
         _ => some_rows::<F, N, LANES, ANY>,
     };
     // SAFETY: the caller's contract.
@@ -301,43 +305,25 @@ simd_fn! {
                 }
                 continue;
             }
+            // Computes register `k` after index `i`.
+            let register = |i: usize, k: usize| {
+                let x = F::X::array(|n| x[n].0.add((i & x[n].1) + k * (LANES & x[n].1)));
+                put(&F::X::block::<F, LANES>(&x, 0), out.add(i + k * LANES));
+            };
             let mut i = 0;
             // Several registers share their addresses: with fewer instructions, the machine reads farther ahead.
             while i + 4 * LANES <= cols {
-                register_of_row::<F, N, LANES>(&x, out, i, 0);
-                register_of_row::<F, N, LANES>(&x, out, i, 1);
-                register_of_row::<F, N, LANES>(&x, out, i, 2);
-                register_of_row::<F, N, LANES>(&x, out, i, 3);
+                (0..4).for_each(|k| register(i, k));
                 i += 4 * LANES;
             }
             while i + LANES <= cols {
-                register_of_row::<F, N, LANES>(&x, out, i, 0);
+                register(i, 0);
                 i += LANES;
             }
             // The last register may overlap the one before.
             if i < cols {
-                register_of_row::<F, N, LANES>(&x, out, cols - LANES, 0);
+                register(cols - LANES, 0);
             }
         }
-    }
-}
-
-/// Computes register `k` after index `i` of a row. A closure would be compiled for the baseline where it is not inlined.
-///
-/// # Safety
-/// The row has these elements.
-#[inline(always)]
-unsafe fn register_of_row<F, const N: usize, const LANES: usize>(
-    x: &[(*const <F::X as Elements<N>>::Element, usize); N],
-    out: *mut F::Result,
-    i: usize,
-    k: usize,
-) where
-    F: Formula<X: Elements<N>>,
-{
-    // SAFETY: the caller's contract.
-    unsafe {
-        let x = F::X::array(|n| x[n].0.add((i & x[n].1) + k * (LANES & x[n].1)));
-        put(&F::X::block::<F, LANES>(&x, 0), out.add(i + k * LANES));
     }
 }

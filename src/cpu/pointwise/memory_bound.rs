@@ -5,9 +5,7 @@
 pub const fn is_memory_bound(expression: &str) -> bool {
     let mut i = 0;
     while i < expression.len() {
-        let cheap =
-            ["maximum", "minimum", "abs", "sqrt", "select", "lt", "multiply_add", "fused_multiply_add"];
-        if expression.as_bytes()[i] == b'(' && !is_called(&cheap, expression, i) {
+        if expression.as_bytes()[i] == b'(' && !is_called(&["maximum", "minimum", "abs"], expression, i) {
             return false;
         }
         i += 1;

@@ -3,6 +3,7 @@
 //! and an operator costs nothing but its loops.
 
 mod blocks;
+pub mod fused;
 pub mod loops;
 mod memory_bound;
 pub mod narrow;
@@ -17,6 +18,12 @@ use std::mem::MaybeUninit;
 use std::ptr::null;
 
 pub use loops::{Each, Loop};
+
+/// The functions that compile an expression to loops.
+pub mod makers {
+    pub use super::fused::fused_loop;
+    pub use super::loops::{element_loop, narrow_loop, plain_loop};
+}
 pub use rows::MAX_IN;
 
 /// The loops of one expression for each compute type (`None` if it is not defined for that type).
@@ -29,6 +36,8 @@ pub struct Loops {
     pub c128: Option<Loop>,
     /// True if the result is a bool.
     pub predicate: bool,
+    /// Loops for instructions of groups; without them, groups use the general ones.
+    pub fused: Option<&'static fused::Fused>,
     /// Loops for narrow integers; without them, these are computed as I64.
     pub narrow: Option<&'static narrow::Narrow>,
     /// Faster loops for some constant values of the last operand, which is an exponent.
@@ -45,6 +54,7 @@ impl Loops {
         c64: None,
         c128: None,
         predicate: false,
+        fused: None,
         narrow: None,
         powers: &[],
         words: None,
@@ -85,7 +95,7 @@ macro_rules! pointwise_loop {
             $crate::cpu::pointwise::pointwise_loop!(@of of; $names $value);
             $($crate::cpu::pointwise::pointwise_loop!(@of near; $names { use $($near)+::*; $value });)?
         }
-        $crate::cpu::pointwise::loops::$maker::<Of, _>($($text)?)
+        $crate::cpu::pointwise::makers::$maker::<Of, _>($($text)?)
     }};
     (@types $out:ty; ($($x:ident)*)) => {
         type X = ($($crate::cpu::pointwise::operand!($x T),)*);
@@ -103,6 +113,9 @@ macro_rules! pointwise_loop {
     };
     (@narrow $t:ident; $($formula:tt)+) => {
         $crate::cpu::pointwise::pointwise_loop!(@ narrow_loop() [$crate::cpu::math::narrow::$t]; $($formula)+)
+    };
+    (@fused $t:ident; $out:ty; ($($x:ident),* $(,)?) $value:expr) => {
+        $crate::cpu::pointwise::pointwise_loop!(@ fused_loop() [$crate::cpu::math::$t]; $out; ($($x)*) $value)
     };
     (@element $t:ident; $out:ty; $names:tt $value:expr) => {
         $crate::cpu::pointwise::pointwise_loop!(@ element_loop(stringify!($value)) [$crate::cpu::math::$t] near [$crate::cpu::math::$t::near]; $out; $names $value)

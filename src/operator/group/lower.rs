@@ -94,7 +94,12 @@ impl Program {
                 });
             }
             let result = if row.forward.loops.predicate { DType::Bool } else { compute };
-            let to = registers.assign(at, result, &args, element_loop.over.is_some());
+            let overlap = match row.forward.loops.fused {
+                _ if element_loop.over.is_some() => Overlap::Any,
+                Some(_) => Overlap::First,
+                None => Overlap::No,
+            };
+            let to = registers.assign(at, result, &args, overlap);
             let rounds = rounds.filter(|_| result == compute);
             group.instructions.push(Instruction { expr: row, compute, rounds, to, args });
         }
@@ -139,6 +144,14 @@ fn order_writes<E>(group: &mut Group<E>) -> Result<()> {
 /// The index of scalar `k` among those that the kernel reads from memory.
 fn place(on_gpu: &[bool], k: usize) -> usize {
     on_gpu[..k].iter().filter(|&&on_gpu| on_gpu).count()
+}
+
+/// The arguments whose memory a loop may write its result to.
+#[derive(Clone, Copy)]
+enum Overlap {
+    No,
+    First,
+    Any,
 }
 
 /// The registers of values. A register is used again after the last use of its value.
@@ -202,8 +215,8 @@ impl<'a> Registers<'a> {
     }
 
     /// Chooses the register for value `at`, which has type `result`: the operand that it is written to, a free one, or
-    /// a new one. If the loop `may_overlap`, that can be the register of an argument of the same type.
-    fn assign(&mut self, at: usize, result: DType, args: &[Argument], may_overlap: bool) -> u8 {
+    /// a new one. It can be the register of an argument of the same type if the loop may `overlap` that.
+    fn assign(&mut self, at: usize, result: DType, args: &[Argument], overlap: Overlap) -> u8 {
         for before in 0..at {
             if let Some(own) = self.of[before]
                 && usize::from(own) >= self.operands
@@ -214,7 +227,13 @@ impl<'a> Registers<'a> {
             }
         }
         let fits = |to: u8| {
-            !args.contains(&Argument::Register(to)) || may_overlap && self.types[usize::from(to)] == result
+            let is_read = |args: &[Argument]| args.contains(&Argument::Register(to));
+            let may_overlap = match overlap {
+                Overlap::Any => true,
+                Overlap::First => !is_read(&args[1..]),
+                Overlap::No => false,
+            };
+            !is_read(args) || may_overlap && self.types[usize::from(to)] == result
         };
         let target = self.results.iter().find(|&&(k, value)| {
             value == at && self.types[k] == result && !self.is_read_later(k as u8, at) && fits(k as u8)

@@ -176,6 +176,7 @@ macro_rules! clauses {
     };
     // The macro `word!` handles this.
     ($c:ident; word = $word:ident $(, $($rest:tt)*)?) => { clauses!($c; $($($rest)*)?); };
+    ($c:ident; fused $(, $($rest:tt)*)?) => { clauses!($c; $($($rest)*)?); };
     ($c:ident; narrow $(, $($rest:tt)*)?) => { clauses!($c; $($($rest)*)?); };
     ($c:ident; wraps $(, $($rest:tt)*)?) => { $c.wraps = true; clauses!($c; $($($rest)*)?); };
     ($c:ident; underived $(, $($rest:tt)*)?) => { $c.underived = true; clauses!($c; $($($rest)*)?); };

@@ -1,7 +1,7 @@
 //! The loops compiled for an expression: one for each dtype in which its row's class computes.
 
 /// The loops of one expression, by class. The clause `complex` adds complex loops, the clause `narrow` adds
-/// loops for narrow integers.
+/// loops for narrow integers, the clause `fused` those for instructions of groups.
 macro_rules! loops {
     ([complex $($clause:tt)*] $class:ident; $names:tt $e:expr $(=> $quick:ident $way:tt)?) => {
         $crate::cpu::pointwise::Loops { c64: Some(loops!(@complex c64; $class; $names $e)),
@@ -11,6 +11,7 @@ macro_rules! loops {
     };
     ([$($clause:tt)*] $class:ident; $names:tt $e:expr $(=> $quick:ident $way:tt)?) => {
         $crate::cpu::pointwise::Loops {
+            fused: loops!(@fused [$($clause)*] $names $e),
             narrow: loops!(@narrow [$($clause)*] $class; $names $e),
             ..loops!($class; $names $e $(=> $quick $way)?)
         }
@@ -61,6 +62,11 @@ macro_rules! loops {
         }),*]
     };
     (@words $names:tt { $e:expr }) => { Some($crate::cpu::pointwise::pointwise_loop!(i64; $names $e)) };
+    (@fused [fused $($clause:tt)*] ($($x:ident,)*) $e:expr) => {
+        Some(const { &$crate::cpu::pointwise::fused::fused!(($($x),*) $e) })
+    };
+    (@fused [$other:tt $($clause:tt)*] $($rest:tt)+) => { loops!(@fused [$($clause)*] $($rest)+) };
+    (@fused [] $($rest:tt)+) => { None };
     (@narrow [narrow $($clause:tt)*] Compare; ($($x:ident,)*) $e:expr) => {
         Some(const { &$crate::cpu::pointwise::narrow::narrow!(u8; ($($x)*) u8::from($e)) })
     };

@@ -13,7 +13,7 @@ mod formula {
 
 pointwise! {
     /// Sum of both operands.
-    [complex = |a, b| Complex::new(&a.re + &b.re, &a.im + &b.im), hidden, narrow, wraps, aten(Tensor, Tensor), unbatched = Misfit, shows(alpha = 1), rounds] add(input, other): Arith = input + other, input: |g| g, other: |g| g;
+    [complex = |a, b| Complex::new(&a.re + &b.re, &a.im + &b.im), hidden, narrow, wraps, aten(Tensor, Tensor), unbatched = Misfit, shows(alpha = 1), rounds, fused] add(input, other): Arith = input + other, input: |g| g, other: |g| g;
 }
 
 on_values!(Add, add, add::ROW);

@@ -141,11 +141,11 @@ pointwise! {
     ///     tensor([4, 5])
     ///     >>> torch.sub(torch.tensor([5, 7]), 1, alpha=3)
     ///     tensor([2, 4])
-    [complex = |a, b| a.sub(b), numbers, alpha = sub_times, narrow, wraps, aten(Tensor, Tensor), unbatched = Refused, alias = "subtract", overloads((1, 2)), shows(alpha = 1), rounds] sub(input, other): Number = input - other, input: |g| g, other: |g| -g;
+    [complex = |a, b| a.sub(b), numbers, alpha = sub_times, narrow, wraps, aten(Tensor, Tensor), unbatched = Refused, alias = "subtract", overloads((1, 2)), shows(alpha = 1), rounds, fused] sub(input, other): Number = input - other, input: |g| g, other: |g| -g;
     /// `input + alpha * other`.
     [complex = |a, b, alpha| a.add(&b.mul(alpha)), hidden, node = "AddBackward0", rounds] add_scaled(input, other; alpha = 1): Arith = input + alpha * other, input: |g| g, other: |g, alpha| g * conj(alpha);
     /// `input + alpha * other`, rounded once.
-    [hidden, rounds] axpy(input, other; alpha = 1): FloatAlike = fused_multiply_add(alpha, other, input);
+    [hidden, rounds, fused] axpy(input, other; alpha = 1): FloatAlike = fused_multiply_add(alpha, other, input);
     /// `input - alpha * other`.
     [complex = |a, b, alpha| a.sub(&b.mul(alpha)), hidden, node = "SubBackward0", rounds] sub_scaled(input, other; alpha = 1): Number = input - alpha * other, input: |g| g, other: |g, alpha| -g * conj(alpha);
     /// Subtract `input`, scaled by `alpha`, from `other`: `other - alpha * input`.
@@ -171,10 +171,10 @@ pointwise! {
     ///     >>> torch.mul(torch.tensor([[1.0], [2.0]]), torch.tensor([3.0, 4.0]))
     ///     tensor([[3., 4.],
     ///             [6., 8.]])
-    [complex = |a, b| a.mul(b), numbers, narrow, wraps, aten(Tensor, Tensor), unbatched = Refused, alias = "multiply", flops(each, each_gradient), rounds = First] mul(input, other): Arith = input * other,
+    [complex = |a, b| a.mul(b), numbers, narrow, wraps, aten(Tensor, Tensor), unbatched = Refused, alias = "multiply", flops(each, each_gradient), rounds = First, fused] mul(input, other): Arith = input * other,
         input: |g, other| g * conj(other), other: |g, input| g * conj(input);
     /// Quotient of both operands.
-    [complex = |a, b| a.div(b), hidden, wraps, aten(Tensor, Tensor), unbatched = Refused, rounds = First] div(input, other): Float = input / other,
+    [complex = |a, b| a.div(b), hidden, wraps, aten(Tensor, Tensor), unbatched = Refused, rounds = First, fused] div(input, other): Float = input / other,
         input: |g, other| g / conj(other), other: |g, input, other| -g * conj(input / other / other);
     /// Multiply `input` by a power of two: `input * 2 ** other`.
     ///
@@ -291,7 +291,7 @@ pointwise! {
     /// Examples:
     ///     >>> torch.maximum(torch.tensor([1, 5]), torch.tensor([3, 2]))
     ///     tensor([3, 5])
-    [tensors, narrow, no_inplace, no_complex = Type("maximum not implemented for complex tensors."), rounds] maximum(input, other): Arith = maximum(input, other),
+    [tensors, narrow, no_inplace, no_complex = Type("maximum not implemented for complex tensors."), rounds, fused] maximum(input, other): Arith = maximum(input, other),
         input: |g, input, other| select(select(g, 0.0, lt(input, other)), g * 0.5, eq(input, other)),
         other: |g, input, other| select(select(g, 0.0, lt(other, input)), g * 0.5, eq(input, other));
     /// Compute the element-wise minimum of two tensors; NaN where either is NaN.
@@ -477,7 +477,7 @@ pointwise! {
     /// Examples:
     ///     >>> torch.lerp(torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0]), 0.5)
     ///     tensor([ 5.5000, 11.0000])
-    [complex = |a, b, weight| a.add(&b.sub(a).mul(weight)), aten(Tensor, Scalar), node = "LerpBackward1", by_number = "LerpBackward0", check = check_lerp, overloads((2, 2), (2, 2)), rounds = Tensors] lerp(input, end, weight): FloatAlike = multiply_add(select(weight - 1.0, weight, lt(abs(weight), 0.5)), end - input, select(end, input, lt(abs(weight), 0.5))),
+    [complex = |a, b, weight| a.add(&b.sub(a).mul(weight)), aten(Tensor, Scalar), node = "LerpBackward1", by_number = "LerpBackward0", check = check_lerp, overloads((2, 2), (2, 2)), rounds = Tensors, fused] lerp(input, end, weight): FloatAlike = multiply_add(select(weight - 1.0, weight, lt(abs(weight), 0.5)), end - input, select(end, input, lt(abs(weight), 0.5))),
         input: |g, weight| g * (1.0 - conj(weight)), end: |g, weight| g * conj(weight), weight: |g, input, end; weight| g * conj(end - input);
     /// Add a product of two tensors, scaled by `value`: `input + value * tensor1 * tensor2`.
     ///
@@ -488,7 +488,7 @@ pointwise! {
     /// Examples:
     ///     >>> torch.addcmul(torch.ones(2), torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]), value=0.5)
     ///     tensor([2.5000, 5.0000])
-    [complex = |a, b, c, value| a.add(&b.mul(c).mul(value)), tensors, kernel = "addcmul_cpu_out", overloads((2, 3)), rounds = Tensors] addcmul(input, tensor1, tensor2; value = 1): Plain = multiply_add(value * tensor1, tensor2, input),
+    [complex = |a, b, c, value| a.add(&b.mul(c).mul(value)), tensors, kernel = "addcmul_cpu_out", overloads((2, 3)), rounds = Tensors, fused] addcmul(input, tensor1, tensor2; value = 1): Plain = multiply_add(value * tensor1, tensor2, input),
         input: |g| g, tensor1: |g, tensor2, value| g * conj(tensor2 * value), tensor2: |g, tensor1, value| g * conj(tensor1 * value);
     /// Add a quotient of two tensors, scaled by `value`: `input + value * tensor1 / tensor2`.
     ///
@@ -500,7 +500,7 @@ pointwise! {
     /// Examples:
     ///     >>> torch.addcdiv(torch.ones(2), torch.tensor([1.0, 2.0]), torch.tensor([2.0, 4.0]), value=0.5)
     ///     tensor([1.2500, 1.2500])
-    [complex = |a, b, c, value| a.add(&b.div(c).mul(value)), tensors, check = check_addcdiv, overloads((2, 3)), rounds = Tensors] addcdiv(input, tensor1, tensor2; value = 1): FloatAlike = input + value * tensor1 / tensor2,
+    [complex = |a, b, c, value| a.add(&b.div(c).mul(value)), tensors, check = check_addcdiv, overloads((2, 3)), rounds = Tensors, fused] addcdiv(input, tensor1, tensor2; value = 1): FloatAlike = input + value * tensor1 / tensor2,
         input: |g; tensor2| g, tensor1: |g, tensor2, value| g * conj(value / tensor2),
         tensor2: |g, tensor1, tensor2, value| -g * conj(tensor1 * value / (tensor2 * tensor2));
 }

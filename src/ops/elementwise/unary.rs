@@ -84,7 +84,7 @@ pointwise! {
     /// Examples:
     ///     >>> torch.sqrt(torch.tensor([4.0, 2.0, -1.0]))
     ///     tensor([2.0000, 1.4142,    nan])
-    [complex = |a| a.sqrt()] sqrt(input) -> y: Float = sqrt(input), input: |g, y| g / conj(y * 2.0);
+    [complex = |a| a.sqrt(), fused] sqrt(input) -> y: Float = sqrt(input), input: |g, y| g / conj(y * 2.0);
     /// Compute the reciprocal of the square root of each element, `1 / sqrt(input)`.
     ///
     /// Examples:

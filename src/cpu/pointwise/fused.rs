@@ -1,0 +1,108 @@
+//! Loops for instructions of groups: some operands are numbers, and the output may be the first operand.
+
+use super::MAX_IN;
+use super::loops::{Elements, Formula, operands};
+use crate::base::DType;
+use crate::cpu::simd::simd_fn;
+use std::mem::MaybeUninit;
+
+/// A loop over `n` elements of operands of one type. Those in `constants`, one bit each, are one value. Returns false if
+/// there is no loop for this choice of constants, or if the output is another operand than the first.
+pub type FusedLoop =
+    unsafe fn(n: usize, out: *mut u8, ins: &[*const u8; MAX_IN], count: usize, constants: usize) -> bool;
+
+/// The loops of one expression.
+pub struct Fused {
+    pub f32: FusedLoop,
+    pub f64: FusedLoop,
+}
+
+impl Fused {
+    pub fn of(&self, compute: DType) -> Option<FusedLoop> {
+        match compute {
+            DType::F32 => Some(self.f32),
+            DType::F64 => Some(self.f64),
+            _ => None,
+        }
+    }
+}
+
+/// Compiles an expression to [`Fused`] loops.
+macro_rules! fused {
+    ($names:tt $value:expr) => {
+        $crate::cpu::pointwise::fused::Fused {
+            f32: $crate::cpu::pointwise::pointwise_loop!(@fused f32; T; $names $value),
+            f64: $crate::cpu::pointwise::pointwise_loop!(@fused f64; T; $names $value),
+        }
+    };
+}
+pub(crate) use fused;
+
+/// No operand is constant, or the last, or the first.
+const NONE: usize = 0;
+const LAST: usize = 1;
+const FIRST: usize = 2;
+
+/// True if there is a loop for these constants among `count` operands.
+pub fn has_loop(count: usize, constants: usize) -> bool {
+    constants == 0 || constants == 1 << (count - 1) || count == 2 && constants == 1
+}
+
+pub const fn fused_loop<F: Formula, const N: usize>() -> FusedLoop
+where
+    F::X: Elements<N>,
+{
+    choose::<F, N>
+}
+
+/// # Safety
+/// See [`FusedLoop`]: constants have one element, other operands and the output have `n`.
+unsafe fn choose<F: Formula, const N: usize>(
+    n: usize,
+    out: *mut u8,
+    ins: &[*const u8; MAX_IN],
+    count: usize,
+    constants: usize,
+) -> bool
+where
+    F::X: Elements<N>,
+{
+    debug_assert_eq!(count, N);
+    let over = ins[0] == out.cast_const();
+    if ins[1..N].contains(&out.cast_const()) || !has_loop(N, constants) {
+        return false;
+    }
+    // SAFETY: the caller's contract.
+    unsafe {
+        let out = std::slice::from_raw_parts_mut(out.cast(), n);
+        match (over, constants) {
+            (false, 0) => dense::<F, N, NONE, 0>(out, ins),
+            (true, 0) => dense::<F, N, NONE, 1>(out, ins),
+            (false, 1) if N == 2 => dense::<F, N, FIRST, 0>(out, ins),
+            (false, _) => dense::<F, N, LAST, 0>(out, ins),
+            (true, _) => dense::<F, N, LAST, 1>(out, ins),
+        }
+    }
+    true
+}
+
+simd_fn! {
+    unsafe fn dense<F; N, CONSTANT, OVER>(out: &mut [MaybeUninit<F::Result>], ins: &[*const u8; MAX_IN])
+    where [F: Formula, F::X: Elements<N>]
+    {
+        let x = operands::<<F::X as Elements<N>>::Element, N>(ins);
+        // A constant that the loop reads again and again would have to be loaded each time.
+        let (first, last) = (*x[0], *x[N - 1]);
+        for i in 0..out.len() {
+            // Compilers only vectorize a loop over its own output if they can see that it is.
+            let own = out[i].as_ptr().cast::<<F::X as Elements<N>>::Element>();
+            let elements = F::X::tuple(|k| match (CONSTANT, OVER) {
+                (_, 1) if k == 0 => *own,
+                (LAST, _) if k == N - 1 => last,
+                (FIRST, _) if k == 0 => first,
+                _ => *x[k].add(i),
+            });
+            out[i].write(F::of(elements));
+        }
+    }
+}
