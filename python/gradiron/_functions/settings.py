@@ -208,7 +208,7 @@ def get_device_module(device: Any = None) -> Any:
 
     kind = get_default_device().type if device is None else _core.device(device).type
     names = {"cuda": "cuda", "gpu": "cuda", "wgpu": "cuda", "mps": "mps", "cpu": "cpu"}
-    return importlib.import_module(f".{names[kind]}", __package__)
+    return importlib.import_module(f"gradiron.{names[kind]}")
 
 
 def _assert(condition: Any, message: str) -> None:
