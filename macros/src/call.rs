@@ -3,9 +3,10 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
+use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{
-    Attribute, Error, FnArg, GenericArgument, Pat, PathArguments, Result, ReturnType, Signature, Type,
+    Attribute, Error, FnArg, GenericArgument, Pat, PathArguments, Result, ReturnType, Signature, Token, Type,
 };
 
 /// The form in which the tensors of a parameter are passed.
@@ -44,6 +45,8 @@ pub struct Param {
     pub overlaps: bool,
     /// PyTorch's name for it, if it differs.
     pub shown: Option<String>,
+    /// The fields of a struct that the node shows in its place.
+    pub fields: Vec<Ident>,
 }
 
 impl Param {
@@ -157,10 +160,13 @@ fn read_attributes(attrs: &mut Vec<Attribute>, param: &mut Param) -> Result<()> 
             param.shown = Some(String::new());
         } else if path.is_ident("shown") {
             param.shown = Some(attr.parse_args::<syn::LitStr>()?.value());
+        } else if path.is_ident("fields") {
+            let names = attr.parse_args_with(Punctuated::<Ident, Token![,]>::parse_terminated)?;
+            param.fields = names.into_iter().collect();
         } else if path.is_ident("doc") || path.is_ident("allow") {
             attrs.push(attr);
         } else {
-            let message = "a parameter may have the attributes #[default(…)], #[keyword], #[strict], #[required], #[elsewhere], #[constant], #[overlaps], #[hidden] or #[shown(\"…\")]";
+            let message = "a parameter may have the attributes #[default(…)], #[keyword], #[strict], #[required], #[elsewhere], #[constant], #[overlaps], #[hidden], #[shown(\"…\")] or #[fields(…)]";
             return Err(Error::new(path.span(), message));
         }
     }
@@ -196,6 +202,7 @@ pub fn params(sig: &mut Signature) -> Result<Vec<Param>> {
             constant: false,
             overlaps: false,
             shown: None,
+            fields: Vec::new(),
         };
         read_attributes(&mut arg.attrs, &mut param)?;
         keyword |= param.keyword;

@@ -167,9 +167,15 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
         (quote!(let __extent: Option<&#op::call::Extent> = None;), quote!(|_| None))
     };
     let visible = kept_params.iter().enumerate().filter(|(_, p)| !p.torch_name().is_empty());
-    let shown_args = visible.map(|(place, p)| {
-        let (said, place) = (p.torch_name(), syn::Index::from(place));
-        at(&p.ty, quote!((#said, |args| args.downcast_ref::<Args>().map(|args| #op::facts::Keep::shown(&args.#place)))))
+    let shown_args = visible.flat_map(|(place, p)| {
+        let place = syn::Index::from(place);
+        let show = |said: String, value: TokenStream| {
+            at(&p.ty, quote!((#said, |args| args.downcast_ref::<Args>().map(|args| #op::facts::Keep::shown(&args.#value)))))
+        };
+        match &p.fields[..] {
+            [] => vec![show(p.torch_name(), quote!(#place))],
+            fields => fields.iter().map(|field| show(field.to_string(), quote!(#place.#field))).collect(),
+        }
     });
     let shows = clauses.shows.iter().map(|c| fact(&this, c)).collect::<Result<Vec<_>>>()?;
     let node = clauses.node.clone().unwrap_or_else(|| node_name(&name.to_string()));

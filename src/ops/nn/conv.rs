@@ -12,7 +12,7 @@ use smallvec::smallvec;
 
 /// Stride, padding and dilation. Lists have an item for each spatial dimension.
 #[derive(Clone)]
-pub(super) struct Moves {
+pub struct ConvOptions {
     pub stride: Ints,
     pub padding: Ints,
     pub dilation: Ints,
@@ -22,8 +22,8 @@ pub(super) struct Moves {
 }
 
 /// The convolution whose input is `image`. For a transposed convolution, `image` is its result.
-fn sizes(moves: &Moves, image: &[usize], weight: &[usize], result: &[usize]) -> Conv {
-    let groups = moves.groups as usize;
+fn sizes(options: &ConvOptions, image: &[usize], weight: &[usize], result: &[usize]) -> Conv {
+    let groups = options.groups as usize;
     let dims = image.len() - 2;
     let of = |list: &[usize], d: usize| if d + dims < 3 { 1 } else { list[d + dims - 1] };
     let three = |list: &[usize]| [0, 1, 2].map(|d| of(list, d));
@@ -39,26 +39,26 @@ fn sizes(moves: &Moves, image: &[usize], weight: &[usize], result: &[usize]) -> 
             image: three(image),
             kernel: three(weight),
             result: three(result),
-            stride: moved(&moves.stride, 1),
-            padding: moved(&moves.padding, 0),
-            dilation: moved(&moves.dilation, 1),
+            stride: moved(&options.stride, 1),
+            padding: moved(&options.padding, 0),
+            dilation: moved(&options.dilation, 1),
         },
     }
 }
 
 /// The shape of the result of convolving `input`. The operands must fit.
-pub(super) fn result_shape(input: &[usize], weight: &[usize], moves: &Moves) -> Result<Dims> {
-    let groups = moves.groups as usize;
+pub(super) fn result_shape(input: &[usize], weight: &[usize], options: &ConvOptions) -> Result<Dims> {
+    let groups = options.groups as usize;
     let size = |d: usize| {
         let at = |list: &Ints| list[d];
         let (n, window) =
-            (input[d + 2] as i64, (weight[d + 2] as i64 - 1).saturating_mul(at(&moves.dilation)));
-        if moves.transposed {
-            ((n - 1).saturating_mul(at(&moves.stride)))
-                .saturating_sub(2 * at(&moves.padding))
-                .saturating_add(window + at(&moves.output_padding) + 1)
+            (input[d + 2] as i64, (weight[d + 2] as i64 - 1).saturating_mul(at(&options.dilation)));
+        if options.transposed {
+            ((n - 1).saturating_mul(at(&options.stride)))
+                .saturating_sub(2 * at(&options.padding))
+                .saturating_add(window + at(&options.output_padding) + 1)
         } else {
-            (n + 2 * at(&moves.padding) - window - 1).div_euclid(at(&moves.stride)) + 1
+            (n + 2 * at(&options.padding) - window - 1).div_euclid(at(&options.stride)) + 1
         }
     };
     let sizes: Ints = (0..input.len() - 2).map(size).collect();
@@ -70,7 +70,8 @@ pub(super) fn result_shape(input: &[usize], weight: &[usize], moves: &Moves) -> 
             format_sizes(&sizes)
         )));
     }
-    let mut shape: Dims = smallvec![input[0], if moves.transposed { weight[1] * groups } else { weight[0] }];
+    let mut shape: Dims =
+        smallvec![input[0], if options.transposed { weight[1] * groups } else { weight[0] }];
     shape.extend(sizes.iter().map(|&n| n as usize));
     Ok(shape)
 }
@@ -119,37 +120,37 @@ fn finish(out: Body, x: &Body, w: &Body) -> Result<Body> {
 }
 
 /// Computes a convolution.
-fn convolve(x: &Body, w: &Body, bias: Option<&Body>, moves: &Moves) -> Result<Body> {
-    let shape = result_shape(x.shape(), w.shape(), moves)?;
+fn convolve(x: &Body, w: &Body, bias: Option<&Body>, options: &ConvOptions) -> Result<Body> {
+    let shape = result_shape(x.shape(), w.shape(), options)?;
     let dtype = compute_type("convolution", x.dtype)?;
     let out = like(&shape, x, w, dtype)?;
     if out.numel() > 0 {
         let (x, w) = (in_dtype(x.clone(), dtype)?, in_dtype(w.clone(), dtype)?);
         let bias = bias.map(|bias| in_dtype(bias.clone(), dtype)).transpose()?;
-        into(&out, &x, &w, bias.as_ref(), moves)?;
+        into(&out, &x, &w, bias.as_ref(), options)?;
     }
     finish(out, x, w)
 }
 
 /// Calls the kernel: a convolution, or, if transposed, the gradient of its image.
-fn into(out: &Body, x: &Body, w: &Body, bias: Option<&Body>, moves: &Moves) -> Result<()> {
+fn into(out: &Body, x: &Body, w: &Body, bias: Option<&Body>, options: &ConvOptions) -> Result<()> {
     if let Some(bias) = bias {
         place_of(&[out, bias])?;
     }
-    if moves.transposed {
-        let conv = sizes(moves, out.shape(), w.shape(), x.shape());
+    if options.transposed {
+        let conv = sizes(options, out.shape(), w.shape(), x.shape());
         return fork!([out, x, w],
             cpu: crate::cpu::conv::backward_input(&conv, out.host()?, x.host()?, w.host()?, bias.map(Body::host).transpose()?),
             gpu: crate::gpu::conv_backward_input(&conv.windows, conv.groups, out.gpu()?, x.gpu()?, w.gpu()?, bias.map(Body::gpu).transpose()?));
     }
-    let conv = sizes(moves, x.shape(), w.shape(), out.shape());
+    let conv = sizes(options, x.shape(), w.shape(), out.shape());
     fork!([out, x, w],
         cpu: crate::cpu::conv::forward(&conv, out.host()?, x.host()?, w.host()?, bias.map(Body::host).transpose()?),
         gpu: crate::gpu::conv_forward(&conv.windows, conv.groups, out.gpu()?, x.gpu()?, w.gpu()?, bias.map(Body::gpu).transpose()?))
 }
 
 /// The gradients of input, weight and bias. Those not wanted are empty.
-fn gradients(g: &Body, x: &Body, w: &Body, moves: &Moves, wants: [bool; 3]) -> Result<[Body; 3]> {
+fn gradients(g: &Body, x: &Body, w: &Body, options: &ConvOptions, wants: [bool; 3]) -> Result<[Body; 3]> {
     let dtype = compute_type("convolution_backward", x.dtype)?;
     let nothing = || Body::new(&[0], x.dtype, x.device());
     let (wide_g, wide_x, wide_w) =
@@ -159,7 +160,13 @@ fn gradients(g: &Body, x: &Body, w: &Body, moves: &Moves, wants: [bool; 3]) -> R
         if g.numel() == 0 || w.numel() == 0 {
             fill(&out, Scalar::Float(0.0))?;
         } else {
-            into(&out, &wide_g, &wide_w, None, &Moves { transposed: !moves.transposed, ..moves.clone() })?;
+            into(
+                &out,
+                &wide_g,
+                &wide_w,
+                None,
+                &ConvOptions { transposed: !options.transposed, ..options.clone() },
+            )?;
         }
         finish(out, x, w)
     };
@@ -169,8 +176,8 @@ fn gradients(g: &Body, x: &Body, w: &Body, moves: &Moves, wants: [bool; 3]) -> R
             fill(&out, Scalar::Float(0.0))?;
         } else {
             // The image of a transposed convolution is its result.
-            let (image, result) = if moves.transposed { (&wide_g, &wide_x) } else { (&wide_x, &wide_g) };
-            let conv = sizes(moves, image.shape(), w.shape(), result.shape());
+            let (image, result) = if options.transposed { (&wide_g, &wide_x) } else { (&wide_x, &wide_g) };
+            let conv = sizes(options, image.shape(), w.shape(), result.shape());
             fork!([&out, image, result],
                 cpu: crate::cpu::conv::backward_weight(&conv, out.host()?, image.host()?, result.host()?),
                 gpu: crate::gpu::conv_backward_weight(&conv.windows, conv.groups, out.gpu()?, image.gpu()?, result.gpu()?))?;
@@ -191,49 +198,25 @@ fn gradients(g: &Body, x: &Body, w: &Body, moves: &Moves, wants: [bool; 3]) -> R
 
 #[primitive(batch = merged)]
 impl Convolution {
-    #[allow(clippy::too_many_arguments, reason = "what a convolution is told")]
     fn forward(
         #[shown("input")] input: &Tensor,
         weight: &Tensor,
         bias: Option<&Tensor>,
-        stride: &Ints,
-        padding: &Ints,
-        dilation: &Ints,
-        transposed: bool,
-        output_padding: &Ints,
-        groups: i64,
+        #[fields(stride, padding, dilation, transposed, output_padding, groups)] options: &ConvOptions,
         #[shown("bias_sym_sizes_opt")] _bias_sizes: &Ints,
     ) -> Result<Body> {
-        let moves = moves(stride, padding, dilation, transposed, output_padding, groups);
         let bias = bias.map(|bias| bias.body().clone());
-        convolve(&input.body(), &weight.body(), bias.as_ref(), &moves)
+        convolve(&input.body(), &weight.body(), bias.as_ref(), options)
     }
-    #[allow(clippy::too_many_arguments, reason = "what a convolution is told")]
     fn derivative(
         g: Tensor,
         input: Tensor,
         weight: Tensor,
-        stride: &Ints,
-        padding: &Ints,
-        dilation: &Ints,
-        transposed: bool,
-        output_padding: &Ints,
-        groups: i64,
+        options: &ConvOptions,
         _bias_sizes: &Ints,
         wants: [bool; 3],
     ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
-        let [input, weight, bias] = ConvolutionBackward::call(
-            &g,
-            &input,
-            &weight,
-            stride,
-            padding,
-            dilation,
-            transposed,
-            output_padding,
-            groups,
-            mask(wants),
-        )?;
+        let [input, weight, bias] = ConvolutionBackward::call(&g, &input, &weight, options, mask(wants))?;
         let [a, b, c] = wants;
         Ok((a.then_some(input), b.then_some(weight), c.then_some(bias)))
     }
@@ -241,68 +224,31 @@ impl Convolution {
 
 #[primitive(batch = each, node = "ConvolutionBackwardBackward0")]
 impl ConvolutionBackward {
-    #[allow(clippy::too_many_arguments, reason = "what a convolution is told")]
     fn forward(
         grad_output: &Tensor,
         #[shown("input")] input: &Tensor,
         weight: &Tensor,
-        stride: &Ints,
-        padding: &Ints,
-        dilation: &Ints,
-        transposed: bool,
-        output_padding: &Ints,
-        groups: i64,
+        #[fields(stride, padding, dilation, transposed, output_padding, groups)] options: &ConvOptions,
         #[hidden] wanted: i64,
     ) -> Result<[Body; 3]> {
-        let moves = moves(stride, padding, dilation, transposed, output_padding, groups);
         let wants = [0, 1, 2].map(|i| wanted >> i & 1 == 1);
-        gradients(&grad_output.body(), &input.body(), &weight.body(), &moves, wants)
+        gradients(&grad_output.body(), &input.body(), &weight.body(), options, wants)
     }
-    #[allow(clippy::too_many_arguments, reason = "what a convolution is told")]
     fn derivative(
         g: [Option<V>; 3],
         grad_output: Tensor,
         input: Tensor,
         weight: Tensor,
-        stride: &Ints,
-        padding: &Ints,
-        dilation: &Ints,
-        transposed: bool,
-        output_padding: &Ints,
-        groups: i64,
+        options: &ConvOptions,
         wanted: i64,
         wants: [bool; 3],
     ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
         let made = |i: usize, g: Option<V>| g.filter(|_| wanted >> i & 1 == 1).map(V::tensor).transpose();
         let [gi, gw, gb] = g;
         let (gi, gw, gb) = (made(0, gi)?, made(1, gw)?, made(2, gb)?);
-        let forward = |x: &Tensor, w: &Tensor| {
-            Convolution::call(
-                x,
-                w,
-                None,
-                stride,
-                padding,
-                dilation,
-                transposed,
-                output_padding,
-                groups,
-                &smallvec![0],
-            )
-        };
+        let forward = |x: &Tensor, w: &Tensor| Convolution::call(x, w, None, options, &smallvec![0]);
         let backward = |g: &Tensor, x: &Tensor, w: &Tensor, i: usize| {
-            let all = ConvolutionBackward::call(
-                g,
-                x,
-                w,
-                stride,
-                padding,
-                dilation,
-                transposed,
-                output_padding,
-                groups,
-                1 << i,
-            )?;
+            let all = ConvolutionBackward::call(g, x, w, options, 1 << i)?;
             Ok::<Tensor, Error>(all[i].clone())
         };
         let mut to_grad: Option<V> = None;
@@ -337,24 +283,6 @@ fn mask(wants: [bool; 3]) -> i64 {
     wants.iter().enumerate().map(|(i, &wants)| i64::from(wants) << i).sum()
 }
 
-fn moves(
-    stride: &Ints,
-    padding: &Ints,
-    dilation: &Ints,
-    transposed: bool,
-    output_padding: &Ints,
-    groups: i64,
-) -> Moves {
-    Moves {
-        stride: stride.clone(),
-        padding: padding.clone(),
-        dilation: dilation.clone(),
-        transposed,
-        output_padding: output_padding.clone(),
-        groups,
-    }
-}
-
 /// Expands a single number to one for each dimension.
 fn for_each_dim(name: &str, list: &Ints, dims: usize) -> Result<Ints> {
     match list.len() {
@@ -373,26 +301,26 @@ fn refuse(message: impl Into<String>) -> Result<()> {
 }
 
 /// Rejects operands that do not fit together, with PyTorch's messages and in its order.
-fn check(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, moves: &Moves) -> Result<()> {
-    let (x, w, groups) = (input.shape(), weight.shape(), moves.groups);
+fn check(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, options: &ConvOptions) -> Result<()> {
+    let (x, w, groups) = (input.shape(), weight.shape(), options.groups);
     let any = |list: &Ints, is: fn(i64) -> bool| list.iter().any(|&n| is(n));
-    if any(&moves.padding, |n| n < 0) {
+    if any(&options.padding, |n| n < 0) {
         return refuse("negative padding is not supported");
     }
-    if any(&moves.output_padding, |n| n < 0) {
+    if any(&options.output_padding, |n| n < 0) {
         return refuse("negative output_padding is not supported");
     }
-    if any(&moves.stride, |n| n <= 0) {
+    if any(&options.stride, |n| n <= 0) {
         return refuse("non-positive stride is not supported");
     }
-    if any(&moves.dilation, |n| n < 0) {
+    if any(&options.dilation, |n| n < 0) {
         return refuse("dilation should be greater than zero");
     }
-    if any(&moves.dilation, |n| n == 0) {
-        let shown = if moves.transposed {
-            by_axis("dilation", &moves.dilation, ", ")
+    if any(&options.dilation, |n| n == 0) {
+        let shown = if options.transposed {
+            by_axis("dilation", &options.dilation, ", ")
         } else {
-            format_list(&moves.dilation)
+            format_list(&options.dilation)
         };
         return refuse(format!("dilation should be greater than zero, but got {shown}"));
     }
@@ -420,7 +348,7 @@ fn check(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, moves: &Moves) 
              instead"
         ));
     }
-    let (wanted, given, outputs) = if moves.transposed {
+    let (wanted, given, outputs) = if options.transposed {
         (w[0], "transposed=1".to_owned(), w[1] * groups)
     } else {
         (w[1] * groups, format!("groups={groups}"), w[0])
@@ -433,32 +361,32 @@ fn check(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, moves: &Moves) 
         ));
     }
     if let Some(bias) = bias.filter(|bias| bias.shape().as_slice() != [outputs]) {
-        let given = if moves.transposed { format!("{given}, ") } else { String::new() };
+        let given = if options.transposed { format!("{given}, ") } else { String::new() };
         return refuse(format!(
             "Given {given}weight of size {shown:?}, expected bias to be 1-dimensional with {outputs} elements, but got bias of size \
              {:?} instead",
             bias.shape().as_slice()
         ));
     }
-    if moves.transposed {
+    if options.transposed {
         let fits = |d: usize| {
-            moves.output_padding[d] < moves.stride[d] || moves.output_padding[d] < moves.dilation[d]
+            options.output_padding[d] < options.stride[d] || options.output_padding[d] < options.dilation[d]
         };
         return if (0..x.len() - 2).all(fits) {
             Ok(())
         } else {
             refuse(format!(
                 "output padding must be smaller than either stride or dilation, but got {} {} {}",
-                by_axis("output_padding", &moves.output_padding, " "),
-                by_axis("stride", &moves.stride, " "),
-                by_axis("dilation", &moves.dilation, " ")
+                by_axis("output_padding", &options.output_padding, " "),
+                by_axis("stride", &options.stride, " "),
+                by_axis("dilation", &options.dilation, " ")
             ))
         };
     }
     let padded: Vec<i64> =
-        (0..x.len() - 2).map(|d| (x[d + 2] as i64).saturating_add(2 * moves.padding[d])).collect();
+        (0..x.len() - 2).map(|d| (x[d + 2] as i64).saturating_add(2 * options.padding[d])).collect();
     let window: Vec<i64> = (0..x.len() - 2)
-        .map(|d| (w[d + 2] as i64 - 1).saturating_mul(moves.dilation[d]).saturating_add(1))
+        .map(|d| (w[d + 2] as i64 - 1).saturating_mul(options.dilation[d]).saturating_add(1))
         .collect();
     if padded.iter().zip(&window).any(|(have, need)| have < need) {
         let by = |list: &[i64]| list.iter().map(i64::to_string).collect::<Vec<_>>().join(" x ");
@@ -488,10 +416,10 @@ fn by_axis(name: &str, list: &Ints, between: &str) -> String {
     all.collect::<Vec<_>>().join(between)
 }
 
-fn check_types(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, moves: &Moves) -> Result<()> {
+fn check_types(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, options: &ConvOptions) -> Result<()> {
     let bias = bias.filter(|bias| bias.dtype() != input.dtype());
     // Transposed convolutions check the weight before the bias.
-    let weighed = input.dtype() != weight.dtype() && (moves.transposed || bias.is_none());
+    let weighed = input.dtype() != weight.dtype() && (options.transposed || bias.is_none());
     if weighed {
         return refuse(format!(
             "expected scalar type {} but found {}",
@@ -531,7 +459,7 @@ fn run(
     input: &Tensor,
     weight: &Tensor,
     bias: Option<&Tensor>,
-    moves: &Moves,
+    options: &ConvOptions,
 ) -> Result<Tensor> {
     let single = input.ndim() == dims + 1;
     if !single && input.ndim() != dims + 2 {
@@ -545,68 +473,56 @@ fn run(
     let batch = if single { squeeze::unsqueeze(input, 0)? } else { input.clone() };
     // A single number is repeated for the operator's number of dimensions, whatever that of the weight is.
     let wide = |list: &Ints| if list.len() == 1 { smallvec![list[0]; dims] } else { list.clone() };
-    let moves = Moves {
-        stride: wide(&moves.stride),
-        padding: wide(&moves.padding),
-        dilation: wide(&moves.dilation),
-        output_padding: wide(&moves.output_padding),
-        ..moves.clone()
+    let options = ConvOptions {
+        stride: wide(&options.stride),
+        padding: wide(&options.padding),
+        dilation: wide(&options.dilation),
+        output_padding: wide(&options.output_padding),
+        ..options.clone()
     };
-    let out = check_and_convolve(&batch, weight, bias, &moves)?;
+    let out = check_and_convolve(&batch, weight, bias, &options)?;
     if single { squeeze::squeeze(&out, Some(smallvec![0])) } else { Ok(out) }
 }
 
-fn check_and_convolve(
-    input: &Tensor,
-    weight: &Tensor,
-    bias: Option<&Tensor>,
-    moves: &Moves,
-) -> Result<Tensor> {
+fn check_and_convolve(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, options: &ConvOptions) -> Result<Tensor> {
     let dims = weight.ndim().saturating_sub(2);
     if dims == 0 || dims > 3 {
         return Err(Error::runtime("weight should have at least three dimensions"));
     }
     let list = |name, list| for_each_dim(name, list, dims);
-    let moves = Moves {
-        stride: list("stride", &moves.stride)?,
-        padding: list("padding", &moves.padding)?,
-        dilation: list("dilation", &moves.dilation)?,
-        output_padding: list("output_padding", &moves.output_padding)?,
-        ..moves.clone()
+    let options = ConvOptions {
+        stride: list("stride", &options.stride)?,
+        padding: list("padding", &options.padding)?,
+        dilation: list("dilation", &options.dilation)?,
+        output_padding: list("output_padding", &options.output_padding)?,
+        ..options.clone()
     };
-    check(input, weight, bias, &moves)?;
-    check_types(input, weight, bias, &moves)?;
+    check(input, weight, bias, &options)?;
+    check_types(input, weight, bias, &options)?;
     check_window(&weight.shape()[2..])?;
     if input.dtype().is_complex() {
-        return of_complex(input, weight, bias, &moves);
+        return of_complex(input, weight, bias, &options);
     }
     if input.dtype().is_int() {
-        return with_bias(super::conv_whole::of_whole(input, weight, &moves)?, bias);
+        return with_bias(super::conv_whole::of_whole(input, weight, &options)?, bias);
     }
-    let Moves { stride, padding, dilation, transposed, output_padding, groups } = &moves;
     let sizes = bias.map_or(0, Tensor::numel) as i64;
-    Convolution::call(
-        input,
-        weight,
-        bias,
-        stride,
-        padding,
-        dilation,
-        *transposed,
-        output_padding,
-        *groups,
-        &smallvec![sizes],
-    )
+    Convolution::call(input, weight, bias, &options, &smallvec![sizes])
 }
 
 /// A complex convolution, as three real ones.
-fn of_complex(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, moves: &Moves) -> Result<Tensor> {
+fn of_complex(
+    input: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    options: &ConvOptions,
+) -> Result<Tensor> {
     let parts = |t: &Tensor| -> Result<[Tensor; 2]> { Ok([real(t)?, imag(t)?]) };
     let sum = |[re, im]: &[Tensor; 2]| (V::from(re) + V::from(im)).tensor();
     let (x, w) = (parts(input)?, parts(weight)?);
-    let first = V::from(check_and_convolve(&x[0], &w[0], None, moves)?);
-    let second = V::from(check_and_convolve(&x[1], &w[1], None, moves)?);
-    let both = V::from(check_and_convolve(&sum(&x)?, &sum(&w)?, None, moves)?);
+    let first = V::from(check_and_convolve(&x[0], &w[0], None, options)?);
+    let second = V::from(check_and_convolve(&x[1], &w[1], None, options)?);
+    let both = V::from(check_and_convolve(&sum(&x)?, &sum(&w)?, None, options)?);
     let made = complex(&(&first - &second).tensor()?, &(both - first - second).tensor()?)?;
     with_bias(made, bias)
 }
@@ -625,33 +541,33 @@ fn by_name(
     input: &Tensor,
     weight: &Tensor,
     bias: Option<&Tensor>,
-    moves: Moves,
+    options: ConvOptions,
     padding: &str,
 ) -> Result<Tensor> {
     match padding {
         "valid" => {}
-        "same" if moves.stride.iter().any(|&s| s != 1) => {
+        "same" if options.stride.iter().any(|&s| s != 1) => {
             return Err(Error::runtime("padding='same' is not supported for strided convolutions"));
         }
         "same" => {}
         _ => return Err(Error::runtime(format!("Invalid padding string: '{padding}'"))),
     }
-    let mut moves = Moves { padding: smallvec![0; dims], ..moves };
+    let mut options = ConvOptions { padding: smallvec![0; dims], ..options };
     if padding == "valid" || weight.ndim() != dims + 2 {
-        return run(name, dims, input, weight, bias, &moves);
+        return run(name, dims, input, weight, bias, &options);
     }
-    let dilation = for_each_dim("dilation", &moves.dilation, dims)?;
+    let dilation = for_each_dim("dilation", &options.dilation, dims)?;
     let total: Vec<i64> = (0..dims).map(|d| (weight.shape()[d + 2] as i64 - 1) * dilation[d]).collect();
-    moves.padding = total.iter().map(|n| n / 2).collect();
+    options.padding = total.iter().map(|n| n / 2).collect();
     if total.iter().all(|n| n % 2 == 0) {
-        return run(name, dims, input, weight, bias, &moves);
+        return run(name, dims, input, weight, bias, &options);
     }
     warn(
         "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the input be created",
     )?;
     // An odd padding has its larger half at the end, so pad the odd element there first.
     let pad: Ints = total.iter().rev().flat_map(|n| [0, n % 2]).collect();
-    run(name, dims, &constant_pad_nd(input, pad, Scalar::Int(0))?, weight, bias, &moves)
+    run(name, dims, &constant_pad_nd(input, pad, Scalar::Int(0))?, weight, bias, &options)
 }
 
 macro_rules! convolutions {
@@ -681,9 +597,9 @@ macro_rules! convolutions {
             #[default(smallvec![1])] dilation: Ints,
             #[default(1)] groups: i64,
         ) -> Result<Tensor> {
-            let none = smallvec![0; $dims];
-            let moves = moves(&stride, &padding, &dilation, false, &none, groups);
-            run(stringify!($name), $dims, input, weight, bias, &moves)
+            let output_padding = smallvec![0; $dims];
+            let options = ConvOptions { stride, padding, dilation, transposed: false, output_padding, groups };
+            run(stringify!($name), $dims, input, weight, bias, &options)
         }
 
         #[doc = concat!("Apply a ", $dims, "D convolution with a padding that has a name: `valid` or `same`.")]
@@ -698,9 +614,11 @@ macro_rules! convolutions {
             #[default(smallvec![1])] dilation: Ints,
             #[default(1)] groups: i64,
         ) -> Result<Tensor> {
-            let none = smallvec![0; $dims];
-            let moves = moves(&stride, &none, &dilation, false, &none, groups);
-            by_name(stringify!($name), $dims, input, weight, bias, moves, padding)
+            let none: Ints = smallvec![0; $dims];
+            let options = ConvOptions {
+                stride, padding: none.clone(), dilation, transposed: false, output_padding: none, groups,
+            };
+            by_name(stringify!($name), $dims, input, weight, bias, options, padding)
         }
 
         #[doc = concat!("Apply a ", $dims, "D transposed convolution, the gradient of a convolution with respect to its input.")]
@@ -727,8 +645,8 @@ macro_rules! convolutions {
             #[default(1)] groups: i64,
             #[default(smallvec![1])] dilation: Ints,
         ) -> Result<Tensor> {
-            let moves = moves(&stride, &padding, &dilation, true, &output_padding, groups);
-            run(stringify!($transposed), $dims, input, weight, bias, &moves)
+            let options = ConvOptions { stride, padding, dilation, transposed: true, output_padding, groups };
+            run(stringify!($transposed), $dims, input, weight, bias, &options)
         }
     )* };
 }
@@ -764,10 +682,6 @@ pub fn convolution(
     output_padding: Ints,
     groups: i64,
 ) -> Result<Tensor> {
-    check_and_convolve(
-        input,
-        weight,
-        bias,
-        &moves(&stride, &padding, &dilation, transposed, &output_padding, groups),
-    )
+    let options = ConvOptions { stride, padding, dilation, transposed, output_padding, groups };
+    check_and_convolve(input, weight, bias, &options)
 }

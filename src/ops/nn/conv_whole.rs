@@ -1,6 +1,6 @@
 //! Convolutions of integers. No kernel computes them, so they are composed of views and one matrix product.
 
-use super::conv::{Moves, result_shape};
+use super::conv::{ConvOptions, result_shape};
 use crate::operator::primitives::views::reshape;
 use crate::ops::linalg::matmul::matmul;
 use crate::ops::nn::pad::constant_pad_nd;
@@ -12,12 +12,12 @@ use crate::ops::shape::view::{permute, transpose};
 use smallvec::smallvec;
 
 /// The convolution of a batch. The arguments must fit.
-pub(super) fn of_whole(input: &Tensor, weight: &Tensor, moves: &Moves) -> Result<Tensor> {
-    result_shape(&input.shape(), &weight.shape(), moves)?;
-    if moves.transposed {
-        return conv_transpose(input, weight, moves);
+pub(super) fn of_whole(input: &Tensor, weight: &Tensor, options: &ConvOptions) -> Result<Tensor> {
+    result_shape(&input.shape(), &weight.shape(), options)?;
+    if options.transposed {
+        return conv_transpose(input, weight, options);
     }
-    product(&pad_spatial(input, |d| [moves.padding[d]; 2])?, weight, &moves.stride, moves)
+    product(&pad_spatial(input, |d| [options.padding[d]; 2])?, weight, &options.stride, options)
 }
 
 /// Pads each spatial dimension with zeros before and after it. Negative padding crops.
@@ -26,14 +26,14 @@ fn pad_spatial(x: &Tensor, around: impl Fn(usize) -> [i64; 2]) -> Result<Tensor>
 }
 
 /// Multiplies the windows with the weights.
-fn product(x: &Tensor, weight: &Tensor, stride: &Ints, moves: &Moves) -> Result<Tensor> {
-    let (w, groups) = (weight.shape(), moves.groups as usize);
+fn product(x: &Tensor, weight: &Tensor, stride: &Ints, options: &ConvOptions) -> Result<Tensor> {
+    let (w, groups) = (weight.shape(), options.groups as usize);
     let dims = w.len() - 2;
     let mut windows = x.clone();
     for d in 0..dims {
-        let reach = moves.dilation[d] * (w[d + 2] as i64 - 1) + 1;
+        let reach = options.dilation[d] * (w[d + 2] as i64 - 1) + 1;
         windows =
-            slice(&unfold(&windows, d as i64 + 2, reach, stride[d])?, -1, None, None, moves.dilation[d])?;
+            slice(&unfold(&windows, d as i64 + 2, reach, stride[d])?, -1, None, None, options.dilation[d])?;
     }
     let shape = windows.shape();
     let (samples, places) = (shape[0], &shape[2..2 + dims]);
@@ -55,12 +55,12 @@ fn product(x: &Tensor, weight: &Tensor, stride: &Ints, moves: &Moves) -> Result<
 }
 
 /// The transposed convolution: the dilated input is convolved with the flipped weights.
-fn conv_transpose(input: &Tensor, weight: &Tensor, moves: &Moves) -> Result<Tensor> {
-    let (w, groups) = (weight.shape(), moves.groups as usize);
+fn conv_transpose(input: &Tensor, weight: &Tensor, options: &ConvOptions) -> Result<Tensor> {
+    let (w, groups) = (weight.shape(), options.groups as usize);
     let dims = w.len() - 2;
     let mut x = input.clone();
     for d in 0..dims {
-        let (at, stride) = (d as i64 + 2, moves.stride[d]);
+        let (at, stride) = (d as i64 + 2, options.stride[d]);
         let mut shape = x.shape();
         let length = shape[d + 2] as i64;
         // Inserts `stride - 1` zeros after each element.
@@ -71,8 +71,8 @@ fn conv_transpose(input: &Tensor, weight: &Tensor, moves: &Moves) -> Result<Tens
         x = narrow(&reshape(&x, &shape)?, at, 0, (length - 1) * stride + 1)?;
     }
     let x = pad_spatial(&x, |d| {
-        let before = moves.dilation[d] * (w[d + 2] as i64 - 1) - moves.padding[d];
-        [before, before + moves.output_padding[d]]
+        let before = options.dilation[d] * (w[d + 2] as i64 - 1) - options.padding[d];
+        [before, before + options.output_padding[d]]
     })?;
     let mut split: Dims = smallvec![groups, w[0] / groups];
     split.extend_from_slice(&w[1..]);
@@ -80,5 +80,5 @@ fn conv_transpose(input: &Tensor, weight: &Tensor, moves: &Moves) -> Result<Tens
     shape.extend_from_slice(&w[2..]);
     let weight = reshape(&transpose(&reshape(weight, &split)?, 1, 2)?, &shape)?;
     let turned = flip(&weight, Sizes((2..2 + dims as i64).collect()))?;
-    product(&x, &turned, &smallvec![1; dims], moves)
+    product(&x, &turned, &smallvec![1; dims], options)
 }

@@ -11,19 +11,20 @@ use crate::tensor::any_requires_grad;
 use smallvec::smallvec;
 
 /// The arguments of a sliding window, with an item for each dimension.
-struct Slide<'a> {
-    kernel: &'a Ints,
-    stride: &'a Ints,
-    padding: &'a Ints,
-    dilation: &'a Ints,
-    ceil: bool,
+#[derive(Clone)]
+pub struct Slide {
+    pub kernel_size: Ints,
+    pub stride: Ints,
+    pub padding: Ints,
+    pub dilation: Ints,
+    pub ceil_mode: bool,
 }
 
-impl Slide<'_> {
+impl Slide {
     /// The number of windows along a dimension. Rejects what PyTorch rejects.
     fn count(&self, d: usize, size: i64) -> Result<i64> {
         let (kernel, stride, padding, dilation) =
-            (self.kernel[d], self.stride[d], self.padding[d], self.dilation[d]);
+            (self.kernel_size[d], self.stride[d], self.padding[d], self.dilation[d]);
         if stride == 0 {
             return Err(Error::runtime("stride should not be zero"));
         }
@@ -37,24 +38,24 @@ impl Slide<'_> {
                  dilation={dilation}"
             )));
         }
-        let more = if self.ceil { stride - 1 } else { 0 };
+        let more = if self.ceil_mode { stride - 1 } else { 0 };
         let last_start = size.saturating_add(2 * padding).saturating_sub(reach).saturating_sub(1);
         let count = last_start.saturating_add(more).div_euclid(stride) + 1;
         // The last window must begin inside the image or the padding before it.
-        let outside = self.ceil && (count - 1).saturating_mul(stride) >= size + padding;
+        let outside = self.ceil_mode && (count - 1).saturating_mul(stride) >= size + padding;
         Ok(count - i64::from(outside))
     }
 
     fn pool(&self, shape: &[usize], count: PoolDivisor) -> Result<PoolWindows> {
-        let sizes = image(shape, self.kernel.len());
+        let sizes = image(shape, self.kernel_size.len());
         let result: Result<Ints> = (0..sizes.len()).map(|d| self.count(d, sizes[d])).collect();
         let windows = Windows {
             image: three(&sizes, 1),
-            kernel: three(self.kernel, 1),
+            kernel: three(&self.kernel_size, 1),
             result: three(&result?, 1),
-            stride: three(self.stride, 1),
-            padding: three(self.padding, 0),
-            dilation: three(self.dilation, 1),
+            stride: three(&self.stride, 1),
+            padding: three(&self.padding, 0),
+            dilation: three(&self.dilation, 1),
         };
         windows.check()?;
         Ok(PoolWindows { windows, adaptive: false, count })
@@ -63,22 +64,36 @@ impl Slide<'_> {
 
 const WHOLE: &[DType] = &[DType::U8, DType::I8, DType::I16, DType::I32, DType::I64];
 
-fn averaging(
-    shape: &[usize],
-    kernel: &Ints,
-    stride: &Ints,
-    padding: &Ints,
-    ceil: bool,
-    padded: bool,
-    divisor: Option<i64>,
-) -> Result<PoolWindows> {
-    let dilation = smallvec![1; kernel.len()];
-    let count = match divisor {
-        Some(n) => PoolDivisor::Given(n),
-        None if padded => PoolDivisor::Padded,
-        None => PoolDivisor::Inside,
-    };
-    Slide { kernel, stride, padding, dilation: &dilation, ceil }.pool(shape, count)
+/// The arguments of an average over sliding windows.
+#[derive(Clone)]
+pub struct Averaging {
+    pub kernel_size: Ints,
+    pub stride: Ints,
+    pub padding: Ints,
+    pub ceil_mode: bool,
+    pub count_include_pad: bool,
+    pub divisor_override: Option<i64>,
+}
+
+impl Averaging {
+    fn slide(&self) -> Slide {
+        Slide {
+            kernel_size: self.kernel_size.clone(),
+            stride: self.stride.clone(),
+            padding: self.padding.clone(),
+            dilation: smallvec![1; self.kernel_size.len()],
+            ceil_mode: self.ceil_mode,
+        }
+    }
+
+    fn pool(&self, shape: &[usize]) -> Result<PoolWindows> {
+        let count = match self.divisor_override {
+            Some(n) => PoolDivisor::Given(n),
+            None if self.count_include_pad => PoolDivisor::Padded,
+            None => PoolDivisor::Inside,
+        };
+        self.slide().pool(shape, count)
+    }
 }
 
 macro_rules! primitives {
@@ -87,28 +102,17 @@ macro_rules! primitives {
         impl $Max {
             fn forward(
                 input: &Tensor,
-                kernel_size: &Ints,
-                stride: &Ints,
-                padding: &Ints,
-                dilation: &Ints,
-                ceil_mode: bool,
+                #[fields(kernel_size, stride, padding, dilation, ceil_mode)] slide: &Slide,
             ) -> Result<[Body; 2]> {
-                let slide = Slide { kernel: kernel_size, stride, padding, dilation, ceil: ceil_mode };
                 let input = input.body();
                 largest($max_name, &input, &slide.pool(input.shape(), PoolDivisor::Inside)?, $dims, WHOLE)
             }
-            #[allow(clippy::too_many_arguments, reason = "what a pool is told")]
             fn d_input(
                 g: Tensor,
                 input: Tensor,
                 result1: Tensor,
-                kernel_size: &Ints,
-                stride: &Ints,
-                padding: &Ints,
-                dilation: &Ints,
-                ceil_mode: bool,
+                slide: &Slide,
             ) -> Result<Tensor> {
-                let slide = Slide { kernel: kernel_size, stride, padding, dilation, ceil: ceil_mode };
                 $MaxBack::call(&g, &input, &result1, slide.pool(&input.shape(), PoolDivisor::Inside)?)
             }
             fn tangent(t_input: &Tensor, result1: &Tensor) -> Result<Tensor> {
@@ -138,94 +142,56 @@ macro_rules! primitives {
 
         #[primitive(batch = in_front, tangent = linear)]
         impl $Avg {
-            #[allow(clippy::too_many_arguments, reason = "what a pool is told")]
             fn forward(
                 input: &Tensor,
-                kernel_size: &Ints,
-                stride: &Ints,
-                padding: &Ints,
-                ceil_mode: bool,
-                count_include_pad: bool,
-                divisor_override: Option<i64>,
+                #[fields(kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)] options: &Averaging,
             ) -> Result<Body> {
                 let input = input.body();
-                let pool = averaging(input.shape(), kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)?;
-                means($avg_name, &input, &pool, $dims, &[DType::I64], None)
+                means($avg_name, &input, &options.pool(input.shape())?, $dims, &[DType::I64], None)
             }
-            #[allow(clippy::too_many_arguments, reason = "what a pool is told")]
             fn d_input(
                 g: Tensor,
                 input: Tensor,
-                kernel_size: &Ints,
-                stride: &Ints,
-                padding: &Ints,
-                ceil_mode: bool,
-                count_include_pad: bool,
-                divisor_override: Option<i64>,
+                options: &Averaging,
             ) -> Result<Tensor> {
-                $AvgBack::call(&g, &input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+                $AvgBack::call(&g, &input, options)
             }
         }
 
         #[primitive(tangent = fn)]
         impl $AvgBack {
-            #[allow(clippy::too_many_arguments, reason = "what a pool is told")]
             fn forward(
                 grad_output: &Tensor,
                 input: &Tensor,
-                kernel_size: &Ints,
-                stride: &Ints,
-                padding: &Ints,
-                ceil_mode: bool,
-                count_include_pad: bool,
-                divisor_override: Option<i64>,
+                #[fields(kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)] options: &Averaging,
             ) -> Result<Body> {
                 let input = input.body();
-                let pool = averaging(input.shape(), kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)?;
-                means($avg_name, &grad_output.body(), &pool, $dims, &[], Some(&input))
+                means($avg_name, &grad_output.body(), &options.pool(input.shape())?, $dims, &[], Some(&input))
             }
-            #[allow(clippy::too_many_arguments, reason = "what a pool is told")]
             fn d_grad_output(
                 g: Tensor,
-                kernel_size: &Ints,
-                stride: &Ints,
-                padding: &Ints,
-                ceil_mode: bool,
-                count_include_pad: bool,
-                divisor_override: Option<i64>,
+                options: &Averaging,
             ) -> Result<Tensor> {
-                $Avg::call(&g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+                $Avg::call(&g, options)
             }
             fn d_input(at: Meta) -> Result<Tensor> {
                 zeros(&at)
             }
-            #[allow(clippy::too_many_arguments, reason = "what a pool is told")]
             fn tangent(
                 t_grad_output: &Tensor,
                 input: &Tensor,
-                kernel_size: &Ints,
-                stride: &Ints,
-                padding: &Ints,
-                ceil_mode: bool,
-                count_include_pad: bool,
-                divisor_override: Option<i64>,
+                options: &Averaging,
             ) -> Result<Tensor> {
-                $AvgBack::call(t_grad_output, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+                $AvgBack::call(t_grad_output, input, options)
             }
-            #[allow(clippy::too_many_arguments, reason = "what a pool is told")]
             fn batch(
                 b: &Batch,
                 grad_output: &Tensor,
                 input: &Tensor,
-                kernel_size: &Ints,
-                stride: &Ints,
-                padding: &Ints,
-                ceil_mode: bool,
-                count_include_pad: bool,
-                divisor_override: Option<i64>,
+                options: &Averaging,
             ) -> Result<Tensor> {
                 let (g, x) = (b.full(grad_output)?, b.full(input)?);
-                Ok(b.wrap($AvgBack::call(&g, &x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)?))
+                Ok(b.wrap($AvgBack::call(&g, &x, options)?))
             }
         }
     )* };
@@ -251,8 +217,8 @@ fn format_sizes(prefix: &str, list: &[i64], letters: &[&str]) -> String {
 }
 
 /// Rejects inputs and windows that do not fit together, with PyTorch's messages.
-fn check_slide(name: &str, input: &Tensor, slide: &Slide<'_>, largest: bool) -> Result<()> {
-    let (shape, dims) = (input.shape(), slide.kernel.len());
+fn check_slide(name: &str, input: &Tensor, slide: &Slide, largest: bool) -> Result<()> {
+    let (shape, dims) = (input.shape(), slide.kernel_size.len());
     let letters: &[&str] = if dims == 2 { &["H", "W"] } else { &["T", "H", "W"] };
     let batched = shape.len() == dims + 2;
     let ranked = batched || shape.len() == dims + 1;
@@ -275,9 +241,9 @@ fn check_slide(name: &str, input: &Tensor, slide: &Slide<'_>, largest: bool) -> 
     let result: Result<Ints> = (0..dims).map(|d| slide.count(d, sizes[d])).collect();
     let result = result?;
     for (what, list, letter) in [
-        ("kernel size", slide.kernel, "k"),
-        ("stride", slide.stride, "d"),
-        ("dilation", slide.dilation, "dilation"),
+        ("kernel size", &slide.kernel_size, "k"),
+        ("stride", &slide.stride, "d"),
+        ("dilation", &slide.dilation, "dilation"),
     ] {
         if list.iter().any(|&n| n <= 0) {
             return fail(format!(
@@ -301,22 +267,22 @@ fn check_slide(name: &str, input: &Tensor, slide: &Slide<'_>, largest: bool) -> 
             shape.as_slice()
         ));
     }
-    if (0..dims).any(|d| slide.padding[d] > slide.kernel[d] / 2) {
+    if (0..dims).any(|d| slide.padding[d] > slide.kernel_size[d] / 2) {
         let pads: Vec<String> =
-            letters.iter().zip(slide.padding).rev().map(|(l, n)| format!("pad{l} = {n}")).collect();
+            letters.iter().zip(&slide.padding).rev().map(|(l, n)| format!("pad{l} = {n}")).collect();
         let kernels: Vec<String> =
-            letters.iter().zip(slide.kernel).rev().map(|(l, n)| format!("k{l} = {n}")).collect();
+            letters.iter().zip(&slide.kernel_size).rev().map(|(l, n)| format!("k{l} = {n}")).collect();
         return fail(format!(
             "pad should be smaller than or equal to half of kernel size, but got {}, {}",
             pads.join(", "),
             kernels.join(", ")
         ));
     }
-    if !largest && dims == 3 && (0..3).any(|d| sizes[d] < slide.kernel[d]) {
+    if !largest && dims == 3 && (0..3).any(|d| sizes[d] < slide.kernel_size[d]) {
         return fail(format!(
             "input image ({}) smaller than kernel size ({})",
             format_sizes("", &sizes, letters),
-            format_sizes("k", slide.kernel, letters)
+            format_sizes("k", &slide.kernel_size, letters)
         ));
     }
     if result.iter().any(|&n| n < 1) {
@@ -349,13 +315,16 @@ macro_rules! operators {
                 check_list($max_name, what, list, $dims, "either be")?;
             }
             check_list($max_name, "dilation", &dilation, $dims, "be either")?;
-            let kernel = per_dim(&kernel_size, $dims, &one());
-            let (stride, padding) = (per_dim(&stride, $dims, &kernel), per_dim(&padding, $dims, &one()));
-            let dilation = per_dim(&dilation, $dims, &one());
-            let slide =
-                Slide { kernel: &kernel, stride: &stride, padding: &padding, dilation: &dilation, ceil: ceil_mode };
+            let kernel_size = per_dim(&kernel_size, $dims, &one());
+            let slide = Slide {
+                stride: per_dim(&stride, $dims, &kernel_size),
+                padding: per_dim(&padding, $dims, &one()),
+                dilation: per_dim(&dilation, $dims, &one()),
+                kernel_size,
+                ceil_mode,
+            };
             check_slide($max_name, input, &slide, true)?;
-            $Max::call(input, &kernel, &stride, &padding, &dilation, ceil_mode)
+            $Max::call(input, &slide)
         }
 
         #[doc = concat!("Take the maxima of windows that slide over the last ", $dims, " dimensions.")]
@@ -406,16 +375,20 @@ macro_rules! operators {
             for (what, list) in [("kernel_size", &kernel_size), ("stride", &stride), ("padding", &padding)] {
                 check_list($avg_name, what, list, $dims, $says)?;
             }
-            let kernel = per_dim(&kernel_size, $dims, &one());
-            let (stride, padding) = (per_dim(&stride, $dims, &kernel), per_dim(&padding, $dims, &one()));
             if divisor_override == Some(0) {
                 return fail("divisor must be not zero");
             }
-            let dilation = smallvec![1; $dims];
-            let slide =
-                Slide { kernel: &kernel, stride: &stride, padding: &padding, dilation: &dilation, ceil: ceil_mode };
-            check_slide($avg_name, input, &slide, false)?;
-            $Avg::call(input, &kernel, &stride, &padding, ceil_mode, count_include_pad, divisor_override)
+            let kernel_size = per_dim(&kernel_size, $dims, &one());
+            let options = Averaging {
+                stride: per_dim(&stride, $dims, &kernel_size),
+                padding: per_dim(&padding, $dims, &one()),
+                kernel_size,
+                ceil_mode,
+                count_include_pad,
+                divisor_override,
+            };
+            check_slide($avg_name, input, &options.slide(), false)?;
+            $Avg::call(input, &options)
         }
     )* };
 }
@@ -536,9 +509,13 @@ pub fn max_pool1d(
     if dilation[0] <= 0 {
         return fail(format!("max_pool1d() dilation must be greater than zero, but got {}", dilation[0]));
     }
-    let (kernel, by) = (smallvec![kernel], smallvec![by]);
-    let slide =
-        Slide { kernel: &kernel, stride: &by, padding: &padding, dilation: &dilation, ceil: ceil_mode };
+    let slide = Slide {
+        kernel_size: smallvec![kernel],
+        stride: smallvec![by],
+        padding: padding.clone(),
+        dilation: dilation.clone(),
+        ceil_mode,
+    };
     let count = slide.count(0, shape[shape.len() - 1] as i64)?;
     if count <= 0 {
         return fail(format!("max_pool1d() Invalid computed output size: {count}"));
