@@ -138,15 +138,10 @@ fn block_total<T: Float>(block: std::ops::Range<usize>, term: &impl Fn(usize) ->
     lanes::add_wide(&lanes)
 }
 
-/// The sum of `term(i)` over `0..n`. It is a plain loop, because the closures of iterators may be compiled apart, without
-/// the instruction set of the loop.
+/// The sum of `term(i)` over `0..n`.
 #[inline(always)]
 fn total<T: Float>(n: usize, term: impl Fn(usize) -> T) -> f64 {
-    let mut sum = 0.0;
-    for first in (0..n).step_by(BLOCK) {
-        sum += block_total(first..n.min(first + BLOCK), &term);
-    }
-    sum
+    (0..n).step_by(BLOCK).map(|first| block_total(first..n.min(first + BLOCK), &term)).sum()
 }
 
 /// The sums of two terms over a block.
