@@ -8,9 +8,9 @@ const MANY: usize = 16;
 
 /// Numbers of sets or channels: dense, f32 or f64.
 #[derive(Clone, Copy)]
-pub struct NormVector<'a>(pub Strided<'a>);
+pub struct Line<'a>(pub Strided<'a>);
 
-impl NormVector<'_> {
+impl Line<'_> {
     unsafe fn get(&self, i: usize) -> f64 {
         // SAFETY: the caller's element.
         unsafe {
@@ -33,7 +33,7 @@ impl NormVector<'_> {
 }
 
 /// Element `i` of a line, or `other` if there is no line.
-unsafe fn or(line: Option<NormVector>, i: usize, other: f64) -> f64 {
+unsafe fn or(line: Option<Line>, i: usize, other: f64) -> f64 {
     // SAFETY: the caller's element.
     line.map_or(other, |line| unsafe { line.get(i) })
 }
@@ -41,19 +41,19 @@ unsafe fn or(line: Option<NormVector>, i: usize, other: f64) -> f64 {
 /// Weights and biases of channels; means and factors of channels or groups.
 #[derive(Clone, Copy)]
 pub struct With<'a> {
-    pub weight: Option<NormVector<'a>>,
-    pub bias: Option<NormVector<'a>>,
-    pub mean: NormVector<'a>,
+    pub weight: Option<Line<'a>>,
+    pub bias: Option<Line<'a>>,
+    pub mean: Line<'a>,
     /// `1 / sqrt(variance + eps)`.
-    pub scale: NormVector<'a>,
+    pub scale: Line<'a>,
 }
 
 /// The gradients to write, if they are wanted.
 #[derive(Clone, Copy)]
 pub struct Grads<'a> {
     pub input: Option<Strided<'a>>,
-    pub weight: Option<NormVector<'a>>,
-    pub bias: Option<NormVector<'a>>,
+    pub weight: Option<Line<'a>>,
+    pub bias: Option<Line<'a>>,
 }
 
 /// Normalizes each channel of a batch by its own mean and variance, which are written to `with` and `spread`.
@@ -61,14 +61,7 @@ pub struct Grads<'a> {
 /// # Safety
 /// The views are dense and live; `out` and `x` have one dtype and the size of `sets`, and lines have an element per
 /// set.
-pub unsafe fn batch(
-    out: Strided,
-    x: Strided,
-    with: With,
-    spread: NormVector,
-    sets: Sets,
-    eps: f64,
-) -> Result<()> {
+pub unsafe fn batch(out: Strided, x: Strided, with: With, spread: Line, sets: Sets, eps: f64) -> Result<()> {
     // SAFETY: the caller's contract.
     unsafe {
         let of = |i: usize, [mean, var]: [f64; 2]| {

@@ -120,11 +120,11 @@ impl ChannelLayout {
     }
 }
 
-fn line(body: &Body) -> Result<kernel::NormVector<'_>> {
-    Ok(kernel::NormVector(body.host()?))
+fn line(body: &Body) -> Result<kernel::Line<'_>> {
+    Ok(kernel::Line(body.host()?))
 }
 
-pub(super) fn maybe_line(body: &Option<Body>) -> Result<Option<kernel::NormVector<'_>>> {
+pub(super) fn maybe_line(body: &Option<Body>) -> Result<Option<kernel::Line<'_>>> {
     body.as_ref().map(line).transpose()
 }
 

@@ -74,7 +74,7 @@ fn by_kernel(
     let (out, mean, scale) = (new(x.shape())?, new(&lines)?, new(&lines)?);
     fork!([&out, &own],
     cpu: {
-        let (mean, scale) = (kernel::NormVector(mean.host()?), kernel::NormVector(scale.host()?));
+        let (mean, scale) = (kernel::Line(mean.host()?), kernel::Line(scale.host()?));
         let with = kernel::With { weight: maybe_line(&weight)?, bias: maybe_line(&bias)?, mean, scale };
         kernel::group(out.host()?, own.host()?, with, sizes.kernel(), eps)
     },
@@ -169,7 +169,7 @@ impl NativeGroupNorm {
         let made = [new(wants[0], x.shape())?, new(wants[1], &line)?, new(wants[2], &line)?];
         fork!([&g, &x],
         cpu: {
-            let (mean, scale) = (kernel::NormVector(result1.host()?), kernel::NormVector(result2.host()?));
+            let (mean, scale) = (kernel::Line(result1.host()?), kernel::Line(result2.host()?));
             let with = kernel::With { weight: maybe_line(&weight)?, bias: None, mean, scale };
             let (weight, bias) = (maybe_line(&made[1])?, maybe_line(&made[2])?);
             let to = kernel::Grads { input: host(&made[0])?, weight, bias };
