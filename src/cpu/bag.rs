@@ -161,7 +161,7 @@ unsafe fn columns<T: Float, const N: usize>(
             let mut row = table.add(row as usize * step).cast::<[T; N]>().read_unaligned();
             if !share.is_null() {
                 let share = *share.add(i);
-                row.iter_mut().for_each(|x| *x = *x * share);
+                row.iter_mut().for_each(|x| *x *= share);
             }
             for j in 0..N {
                 sums[j] += row[j];

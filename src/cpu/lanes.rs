@@ -58,7 +58,7 @@ fn halve<T, V: Copy, const N: usize>(
 ) -> V {
     const MOST: usize = 32;
     let width = size_of::<V>() / size_of::<T>();
-    const { assert!(N <= MOST && N % (size_of::<V>() / size_of::<T>()) == 0) }
+    const { assert!(N <= MOST && N.is_multiple_of(size_of::<V>() / size_of::<T>())) }
     let start = lanes.as_ptr();
     let mut all = [load(start); MOST / 2];
     for i in 1..N / width {

@@ -266,6 +266,9 @@ unsafe fn constant(source: &Source) -> Option<Scalar> {
 }
 
 /// Writes `n` copies of `value`, which is converted to `compute` first.
+///
+/// # Safety
+/// There is aligned room for them.
 #[inline(always)]
 pub unsafe fn splat_scalar(value: Scalar, compute: DType, n: usize, to: *mut u8) {
     // SAFETY: the caller's contract: there is aligned room.

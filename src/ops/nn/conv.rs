@@ -484,7 +484,12 @@ fn run(
     if single { squeeze::squeeze(&out, Some(smallvec![0])) } else { Ok(out) }
 }
 
-fn check_and_convolve(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, options: &ConvOptions) -> Result<Tensor> {
+fn check_and_convolve(
+    input: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    options: &ConvOptions,
+) -> Result<Tensor> {
     let dims = weight.ndim().saturating_sub(2);
     if dims == 0 || dims > 3 {
         return Err(Error::runtime("weight should have at least three dimensions"));
