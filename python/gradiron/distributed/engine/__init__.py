@@ -110,8 +110,8 @@ def _check_shared_memory(machines: list[str], free: list[int]) -> None:
         needed, left = len(ranks) * _SHARED_BYTES, min(free[rank] for rank in ranks)
         if len(ranks) > 1 and 0 <= left < needed:
             raise RuntimeError(
-                f"the {len(ranks)} ranks on the machine of rank {ranks[0]} need {needed >> 20} MB of shared memory, but /dev/shm "
-                f"has {left / 2**20:.1f} MB left: remove files from it or make it larger (docker run --shm-size=1g)"
+                f"the {len(ranks)} ranks on the machine of rank {ranks[0]} need {needed >> 20} MB of shared memory, but "
+                f"/dev/shm has {left / 2**20:.1f} MB left: remove files from it or make it larger (docker run --shm-size=1g)"
             )
 
 
