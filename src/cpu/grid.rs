@@ -256,8 +256,8 @@ unsafe fn backward_grid_of<T: Float>(of: &Sampling, out: *mut u8, [g, x, grid]: 
 /// # Safety
 /// The views are dense, live, of one dtype and have the sizes in `of`, none of which is 0; `out` overlaps nothing.
 pub unsafe fn forward(of: &Sampling, out: Strided, x: Strided, grid: Strided) -> Result<()> {
-    // SAFETY: the caller's contract, here and below.
     by_float!("grid_sampler", out.dtype, T => {
+        // SAFETY: the caller's contract.
         unsafe { forward_of::<T>(of, out.ptr, x.ptr, grid.ptr) };
         Ok(())
     })
@@ -286,8 +286,8 @@ pub unsafe fn backward_grid(
     grid: Strided,
 ) -> Result<()> {
     let from = [grad.ptr.cast_const(), x.ptr.cast_const(), grid.ptr.cast_const()];
-    // SAFETY: as above.
     by_float!("grid_sampler", out.dtype, T => {
+        // SAFETY: the caller's contract.
         unsafe { backward_grid_of::<T>(of, out.ptr, from) };
         Ok(())
     })
