@@ -3,7 +3,7 @@
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use gradiron::backward::{Request, run};
 use gradiron::base::{DType, Device, Scalar};
-use gradiron::operator::constant;
+use gradiron::operator::primitives::constant;
 use gradiron::ops::elementwise::{arithmetic, unary};
 use gradiron::ops::linalg::matmul;
 use gradiron::ops::reduction::reduce;

@@ -2,7 +2,7 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use gradiron::base::{DType, Device, Scalar};
-use gradiron::operator::constant;
+use gradiron::operator::primitives::constant;
 use gradiron::ops::elementwise::{arithmetic, unary};
 use gradiron::ops::shape::slices;
 use gradiron::tensor::Tensor;

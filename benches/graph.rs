@@ -2,7 +2,7 @@
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use gradiron::base::{DType, Device, Scalar};
-use gradiron::operator::constant;
+use gradiron::operator::primitives::constant;
 use gradiron::ops::elementwise::arithmetic;
 use gradiron::tensor::Tensor;
 

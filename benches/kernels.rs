@@ -2,7 +2,7 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use gradiron::base::{DType, Device, Scalar};
-use gradiron::operator::constant;
+use gradiron::operator::primitives::constant;
 use gradiron::ops::elementwise::{arithmetic, unary};
 use gradiron::ops::linalg::matmul;
 use gradiron::ops::reduction::reduce;
