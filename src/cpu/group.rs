@@ -32,7 +32,8 @@ pub struct Job<'a> {
 ///
 /// # Safety
 /// All operands are valid and of their job's shape. An operand that a job writes overlaps neither itself nor another
-/// operand, unless both have the same layout; if the jobs are `apart`, it overlaps no operand of another job either.
+/// operand, unless both are written and have the same layout; if the jobs are `apart`, it overlaps no operand of another
+/// job either.
 pub unsafe fn run(group: &Group<&'static Loops>, types: &[DType], jobs: &[Job], apart: bool) {
     debug_assert!(group.operands <= MAX_OPERANDS && group.registers <= MAX_REGISTERS);
     if !apart {
@@ -171,6 +172,7 @@ fn is_single_pass(group: &Group<&'static Loops>, types: &[DType]) -> bool {
     let constants: usize = only.args.iter().enumerate().map(number).sum();
     let is_over = |arg: &Argument| *arg == Argument::Register(only.to);
     group.registers == group.operands
+        && group.results.len() == 1
         && types.iter().all(|&own| own == only.compute)
         && only.rounds.is_none()
         && (constants == 0

@@ -281,7 +281,10 @@ impl Rule {
         let is_typed = self.program.is_typed();
         for (at, body) in items.bodies.iter().enumerate() {
             let (k, own) = (at % items.width, &items.bodies[at - at % items.width..]);
-            let meets = |&(other, _): &(usize, usize)| other != k && overlaps(body, &own[other]);
+            let is_result = self.program.results.iter().any(|&(operand, _)| operand == k);
+            let meets = |&(other, _): &(usize, usize)| {
+                other != k && (overlaps(body, &own[other]) || !is_result && is_same(body, &own[other]))
+            };
             let mut made = None;
             if !body.conj_neg.is_none() {
                 made = Some(crate::operator::bodies::conj_neg::values(body)?);
@@ -385,6 +388,11 @@ struct Numbers {
     kept: SmallVec<[f64; 4]>,
 }
 
+/// True if two tensors are the same elements of one storage.
+fn is_same(a: &Body, b: &Body) -> bool {
+    a.storage.same(&b.storage) && a.layout == b.layout && a.dtype == b.dtype
+}
+
 /// True if a tensor can be broadcast to the shape of another one.
 fn broadcasts(body: &Body, whole: &Body) -> bool {
     broadcast(body.shape(), whole.shape()).is_ok_and(|shape| shape[..] == *whole.shape())
@@ -423,8 +431,8 @@ fn write_host<'a>(
     let apart = spans.windows(2).all(|pair| pair[0].1 <= pair[1].0);
     let job = |(operands, numbers)| Job { operands, numbers };
     let jobs: Vec<Job> = operands.chunks(width).zip(numbers).map(job).collect();
-    // SAFETY: the bodies are live and have one shape. In an item, an operand that overlaps a result has the
-    // same layout or was copied; items that overlap each other are not `apart`.
+    // SAFETY: the bodies are live and have one shape. In an item, an operand that overlaps a result was
+    // copied; items that overlap each other are not `apart`.
     unsafe { crate::cpu::group::run(&lowered.loops, &lowered.types, &jobs, apart) };
     Ok(())
 }
