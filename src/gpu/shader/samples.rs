@@ -2,11 +2,14 @@
 
 use crate::gpu::shader::code::Shader;
 
+/// A check of one shader.
+pub(in crate::gpu) type ShaderCheck = dyn Fn(&Shader);
+
 /// The samples of one [`ShaderKind`](crate::gpu::device::pipeline::ShaderKind).
 pub(in crate::gpu) struct ShaderSamples {
     pub kind: &'static str,
     /// Calls its argument with the shader of each sample.
-    pub each: fn(&dyn Fn(&Shader)),
+    pub each: fn(&ShaderCheck),
 }
 
 inventory::collect!(ShaderSamples);
