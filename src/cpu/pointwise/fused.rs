@@ -1,7 +1,7 @@
 //! Loops for instructions of groups: some operands are numbers, and the output may be the first operand.
 
-use super::MAX_IN;
 use super::loops::{Elements, Formula, operands};
+use super::rows::MAX_IN;
 use crate::base::DType;
 use crate::cpu::simd::simd_fn;
 use std::mem::MaybeUninit;
@@ -26,17 +26,6 @@ impl Fused {
         }
     }
 }
-
-/// Compiles an expression to [`Fused`] loops.
-macro_rules! fused {
-    ($names:tt $value:expr) => {
-        $crate::cpu::pointwise::fused::Fused {
-            f32: $crate::cpu::pointwise::pointwise_loop!(@fused f32; T; $names $value),
-            f64: $crate::cpu::pointwise::pointwise_loop!(@fused f64; T; $names $value),
-        }
-    };
-}
-pub(crate) use fused;
 
 /// No operand is constant, or the last, or the first.
 const NONE: usize = 0;

@@ -63,7 +63,10 @@ macro_rules! loops {
     };
     (@words $names:tt { $e:expr }) => { Some($crate::cpu::pointwise::pointwise_loop!(i64; $names $e)) };
     (@fused [fused $($clause:tt)*] ($($x:ident,)*) $e:expr) => {
-        Some(const { &$crate::cpu::pointwise::fused::fused!(($($x),*) $e) })
+        Some(const { &$crate::cpu::pointwise::fused::Fused {
+            f32: $crate::cpu::pointwise::pointwise_loop!(@fused f32; T; ($($x),*) $e),
+            f64: $crate::cpu::pointwise::pointwise_loop!(@fused f64; T; ($($x),*) $e),
+        } })
     };
     (@fused [$other:tt $($clause:tt)*] $($rest:tt)+) => { loops!(@fused [$($clause)*] $($rest)+) };
     (@fused [] $($rest:tt)+) => { None };
