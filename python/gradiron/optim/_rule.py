@@ -90,10 +90,10 @@ class Symbol:
         return self.trace.apply("axpy", self, other, alpha)
 
     def lerp(self, end: Symbol, weight: Operand) -> Symbol:
-        return self.trace.apply("lerp", self, end, weight)
+        return self.trace.apply("lerp_fused", self, end, weight)
 
     def addcmul(self, tensor1: Symbol, tensor2: Symbol, *, value: Operand) -> Symbol:
-        return self.trace.apply("addcmul", self, tensor1, tensor2, value)
+        return self.trace.apply("addcmul_fused", self, tensor1, tensor2, value)
 
     def addcdiv(self, tensor1: Symbol, tensor2: Symbol, *, value: Operand) -> Symbol:
         return self.trace.apply("addcdiv", self, tensor1, tensor2, value)
@@ -243,8 +243,8 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "eq": operator.eq,
     "choose": _choose,
     "axpy": _axpy,
-    "lerp": _lerp,
-    "addcmul": _addcmul,
+    "lerp_fused": _lerp,
+    "addcmul_fused": _addcmul,
     "addcdiv": _addcdiv,
 }
 

@@ -146,6 +146,10 @@ pointwise! {
     [complex = |a, b, alpha| a.add(&b.mul(alpha)), hidden, node = "AddBackward0", rounds] add_scaled(input, other; alpha = 1): Arith = input + alpha * other, input: |g| g, other: |g, alpha| g * conj(alpha);
     /// `input + alpha * other`, rounded once.
     [hidden, rounds, fused] axpy(input, other; alpha = 1): FloatAlike = fused_multiply_add(alpha, other, input);
+    /// `input + weight * (end - input)`, each product and sum rounded once together.
+    [hidden, rounds = Tensors, fused] lerp_fused(input, end, weight): FloatAlike = fused_multiply_add(select(weight - 1.0, weight, lt(abs(weight), 0.5)), end - input, select(end, input, lt(abs(weight), 0.5)));
+    /// `input + value * tensor1 * tensor2`, the last product and the sum rounded once.
+    [hidden, rounds = Tensors, fused] addcmul_fused(input, tensor1, tensor2; value = 1): FloatAlike = fused_multiply_add(value * tensor1, tensor2, input);
     /// `input - alpha * other`.
     [complex = |a, b, alpha| a.sub(&b.mul(alpha)), hidden, node = "SubBackward0", rounds] sub_scaled(input, other; alpha = 1): Number = input - alpha * other, input: |g| g, other: |g, alpha| -g * conj(alpha);
     /// Subtract `input`, scaled by `alpha`, from `other`: `other - alpha * input`.
@@ -477,7 +481,7 @@ pointwise! {
     /// Examples:
     ///     >>> torch.lerp(torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0]), 0.5)
     ///     tensor([ 5.5000, 11.0000])
-    [complex = |a, b, weight| a.add(&b.sub(a).mul(weight)), aten(Tensor, Scalar), node = "LerpBackward1", by_number = "LerpBackward0", check = check_lerp, overloads((2, 2), (2, 2)), rounds = Tensors, fused] lerp(input, end, weight): FloatAlike = multiply_add(select(weight - 1.0, weight, lt(abs(weight), 0.5)), end - input, select(end, input, lt(abs(weight), 0.5))),
+    [complex = |a, b, weight| a.add(&b.sub(a).mul(weight)), aten(Tensor, Scalar), node = "LerpBackward1", by_number = "LerpBackward0", check = check_lerp, overloads((2, 2), (2, 2)), rounds = Tensors] lerp(input, end, weight): FloatAlike = multiply_add(select(weight - 1.0, weight, lt(abs(weight), 0.5)), end - input, select(end, input, lt(abs(weight), 0.5))),
         input: |g, weight| g * (1.0 - conj(weight)), end: |g, weight| g * conj(weight), weight: |g, input, end; weight| g * conj(end - input);
     /// Add a product of two tensors, scaled by `value`: `input + value * tensor1 * tensor2`.
     ///
@@ -488,7 +492,7 @@ pointwise! {
     /// Examples:
     ///     >>> torch.addcmul(torch.ones(2), torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]), value=0.5)
     ///     tensor([2.5000, 5.0000])
-    [complex = |a, b, c, value| a.add(&b.mul(c).mul(value)), tensors, kernel = "addcmul_cpu_out", overloads((2, 3)), rounds = Tensors, fused] addcmul(input, tensor1, tensor2; value = 1): Plain = multiply_add(value * tensor1, tensor2, input),
+    [complex = |a, b, c, value| a.add(&b.mul(c).mul(value)), tensors, kernel = "addcmul_cpu_out", overloads((2, 3)), rounds = Tensors] addcmul(input, tensor1, tensor2; value = 1): Plain = multiply_add(value * tensor1, tensor2, input),
         input: |g| g, tensor1: |g, tensor2, value| g * conj(tensor2 * value), tensor2: |g, tensor1, value| g * conj(tensor1 * value);
     /// Add a quotient of two tensors, scaled by `value`: `input + value * tensor1 / tensor2`.
     ///
