@@ -116,7 +116,7 @@ impl MaskedFill1 {
     function,
     method,
     overloads((2, 2), (2, 2)),
-    sample = "fill_samples(lambda x, m: x.masked_fill(m, 1.5))"
+    sample = "masked(lambda x, m: x.masked_fill(m, 1.5))"
 )]
 pub fn masked_fill(input: &Tensor, mask: &Tensor, #[elsewhere] value: Operand) -> Result<Tensor> {
     match value {
@@ -314,7 +314,7 @@ impl MaskedSelect {
     function,
     method,
     out(message = "masked_select(): self and result must have the same scalar type", apart),
-    sample = "fill_samples(named(name))"
+    sample = "masked(named(name))"
 )]
 pub fn masked_select(input: &Tensor, mask: &Tensor) -> Result<Tensor> {
     if mask.dtype() != DType::Bool {

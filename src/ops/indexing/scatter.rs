@@ -401,7 +401,7 @@ fn dispatch<T>(
     method,
     out(declared, called = "aten::scatter"),
     overloads((3, 3), (4, 4), (3, 3), (4, 4)),
-    sample = "dispatch()"
+    sample = "scattered()"
 )]
 pub fn scatter(
     input: &Tensor,

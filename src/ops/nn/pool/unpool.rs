@@ -77,7 +77,7 @@ macro_rules! unpools {
         }
 
         #[doc = concat!("Put maxima back where pooling over ", $dims, " dimensions found them, and zeros elsewhere.")]
-        #[operator(nn, out(declared), autocast = single, sample = "unpool_planes(name)")]
+        #[operator(nn, out(declared), autocast = single, sample = "unpooled(name)")]
         pub fn $unpool(
             input: &Tensor,
             indices: &Tensor,
