@@ -111,13 +111,14 @@ unsafe fn run_part(
     let mut tiles = [const { Tile::empty() }; MAX_REGISTERS];
     let mut rooms = [const { RunBuffers::empty() }; MAX_OPERANDS];
     let mut spare = Spare::new();
+    let is_single_pass = is_single_pass(group, types);
     let mut run = |offsets: [usize; MAX_OPERANDS], steps: [usize; MAX_OPERANDS], n: usize| {
         let lines: SmallVec<[StridedRun; MAX_OPERANDS]> = (job.operands.iter().zip(types))
             .zip(steps)
             .map(|((x, &own), step)| StridedRun::reader(x, step, own))
             .collect();
         // A single instruction without registers of its own needs no tiles.
-        let no_tiles = is_single_pass(group, types) && lines.iter().all(StridedRun::is_direct);
+        let no_tiles = is_single_pass && lines.iter().all(StridedRun::is_direct);
         let most = if no_tiles { n } else { tile };
         let mut done = 0;
         while done < n {

@@ -104,6 +104,16 @@ def test_results_that_are_operands():
         circle(nodes, 2, 0, 0, [(0, 1), (1, 0)], [])
 
 
+def test_complex_sums_over_an_operand():
+    """Complex loops may not write over what they read: such a result passes through tiles, whatever its length."""
+    a = T.randn(5000, dtype=T.complex64)
+    b = T.randn(5000, dtype=T.complex64)
+    expected = a + b
+    nodes = [("operand", 0), ("operand", 1), ("add", [0, 1], None, T.complex64)]
+    assert T._core.Program(nodes, 2, 0, 0, [(0, 2)], []).run([[a], [b]], [], [], True)
+    assert T.equal(a, expected)
+
+
 def test_errors():
     with pytest.raises(RuntimeError, match="a program has no operation `softmax`"):
         T._core.Program([("operand", 0), ("softmax", [0], None)], 1, 0, 0, [(0, 1)], [])

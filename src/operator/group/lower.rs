@@ -94,7 +94,7 @@ impl Program {
                 });
             }
             let result = if row.forward.loops.predicate { DType::Bool } else { compute };
-            let overlap = match row.forward.loops.fused {
+            let overlap = match row.forward.loops.fused.and_then(|fused| fused.of(compute)) {
                 _ if element_loop.over.is_some() => Overlap::Any,
                 Some(_) => Overlap::First,
                 None => Overlap::No,

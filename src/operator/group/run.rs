@@ -187,9 +187,10 @@ impl Rule {
         let recording = mode::grad_enabled();
         let whole = self.program.results.first().map_or(lead, |&(k, _)| &bodies[k]);
         let written = |k: usize| self.program.results.iter().any(|&(operand, _)| operand == k);
+        let is_typed = self.program.is_typed();
         for (k, body) in bodies.iter().enumerate() {
             let tensor = &run.operands[k][i];
-            let fits = if self.program.is_typed() {
+            let fits = if is_typed {
                 body.shape() == whole.shape() || !written(k) && broadcasts(body, whole)
             } else {
                 body.dtype == lead.dtype && body.dtype.is_differentiable() && body.shape() == lead.shape()
