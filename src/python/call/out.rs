@@ -7,7 +7,7 @@ use crate::operator::primitives::copies::to_dtype;
 use crate::operator::primitives::views::reshape;
 use crate::operator::{Arg, Kind, Out, OutRule, Row};
 use crate::python::call::run::{LONG, running};
-use crate::python::call::signature_errors::mismatch;
+use crate::python::call::signature_errors::wrong_type;
 use crate::python::objects::tuple;
 use crate::python::transforms::forward;
 use crate::python::types::NAMED;
@@ -49,7 +49,7 @@ pub fn write<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let several = !matches!(made, Out::Tensor(_));
     if !several && target.cast::<PyTensor>().is_err() {
-        return Err(mismatch(called, "out", Kind::Tensor, None, &target));
+        return Err(wrong_type(called, "out", Kind::Tensor, None, &target));
     }
     let targets: Vec<Bound<'py, PyAny>> = match (target.cast::<PyTuple>(), target.cast::<PyList>()) {
         (Ok(tuple), _) => tuple.iter().collect(),
@@ -71,7 +71,7 @@ pub fn write<'py>(
     let places: Vec<Tensor> = places.collect::<PyResult<_>>()?;
     refuse(row, args, &places)?;
     if targets.len() != results.len() {
-        return Err(mismatch(called, "out", Kind::Tensors, None, &target));
+        return Err(wrong_type(called, "out", Kind::Tensors, None, &target));
     }
     if let (true, [value], [place]) = (row.out.counted, &mut results[..], &places[..])
         && value.numel() == place.numel()

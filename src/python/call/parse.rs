@@ -2,9 +2,8 @@
 
 use crate::base::{MemoryFormat, Scalar, StridedLayout, try_alloc};
 use crate::operator::{Arg, Forms, Kind, Param, Row};
-use crate::python::call::signature::{Call, signature, spread};
-use crate::python::call::signature_errors;
-use crate::python::call::signature_errors::{explain, mismatch, too_many};
+use crate::python::call::signature::{Call, spread};
+use crate::python::call::signature_errors::{Mismatch, Reason, only_plausible};
 use crate::python::generator::PyGenerator;
 use crate::python::numbers::{int_from, ints_from, is_list, scalar_from};
 use crate::python::objects::text_of;
@@ -185,32 +184,32 @@ fn is_of_kind(kind: Kind, object: &Bound<'_, PyAny>) -> bool {
     }
 }
 
-/// Chooses the signature of a call: the first that fits, or the one with the best error message.
-pub fn choose(signatures: &'static [&'static Row], call: &Call<'_, '_>) -> PyResult<&'static Row> {
-    if let [only] = signatures {
-        return Ok(only);
-    }
-    match signatures.iter().find(|row| fits(row, call)) {
-        Some(row) => Ok(row),
-        None => signature_errors::no_signature(signatures, call),
+/// Reads a call's arguments into `args`, by the first signature that fits them. If none fits and the number
+/// of arguments leaves only one, the mismatch is that signature's.
+pub fn parse<'py>(
+    signatures: &'static [&'static Row],
+    call: &Call<'_, 'py>,
+    args: &mut Args,
+) -> Result<(&'static Row, Extra<'py>), Mismatch<'py>> {
+    let chosen = match signatures {
+        [only] => Some(only),
+        _ => signatures.iter().find(|row| fits(row, call)).or_else(|| only_plausible(signatures, call)),
+    };
+    let Some(row) = chosen else { return Err(Mismatch { signatures, reason: Reason::FitsNone }) };
+    match read_all(row, call, args) {
+        Ok(extra) => Ok((row, extra)),
+        Err(reason) => Err(Mismatch { signatures: std::slice::from_ref(row), reason }),
     }
 }
 
-/// Reads a call's arguments into `args`.
-pub fn parse<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> PyResult<Extra<'py>> {
-    read_all(row, call, args).map_err(|e| explain(e, row, call, &signature(row, call.receiver.is_none())))
-}
-
-fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> PyResult<Extra<'py>> {
+fn read_all<'py>(row: &Row, call: &Call<'_, 'py>, args: &mut Args) -> Result<Extra<'py>, Reason<'py>> {
     let params = row.params;
-    for _ in params {
-        args.push(Arg::Missing);
-    }
+    args.resize_with(params.len(), || Arg::Missing);
     let mut extra = Extra::default();
     let first = usize::from(call.receiver.is_some());
     if let Some(receiver) = call.receiver {
         args[0] = read(params[0].kind, receiver)?
-            .ok_or_else(|| mismatch(call.name, params[0].name, params[0].kind, None, receiver))?;
+            .ok_or_else(|| Reason::wrong_type(params[0].name, params[0].kind, None, receiver))?;
     }
     let rest = &params[first.min(params.len())..];
     // Keyword-only parameters take no positional argument.
@@ -219,10 +218,10 @@ fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> Py
     let in_places = &call.positional[..spread.map_or(call.positional.len(), |(at, _)| at - first)];
     if in_places.len() > rest.len() {
         let least = rest.iter().filter(|p| p.default.is_none()).count();
-        return Err(too_many(call, least, rest.len()));
+        return Err(Reason::TooMany { least, most: rest.len() });
     }
     for (i, (param, object)) in rest.iter().zip(in_places).enumerate() {
-        args[first + i] = accept(call.name, param, Some(i + 1), object)?;
+        args[first + i] = accept(param, Some(i + 1), object)?;
     }
     if let Some((at, left)) = spread {
         args[at] = match params[at].kind {
@@ -235,33 +234,21 @@ fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> Py
     }
     for (name, object) in call.keywords {
         match params.iter().position(|p| known_as(p, name)) {
-            Some(at) => {
-                if !matches!(args[at], Arg::Missing) {
-                    return Err(PyTypeError::new_err(format!(
-                        "{}() got multiple values for argument '{name}'",
-                        call.name
-                    )));
-                }
-                args[at] = accept(call.name, &params[at], None, object)?;
-            }
+            Some(at) if !matches!(args[at], Arg::Missing) => return Err(Reason::Repeated(name.clone())),
+            Some(at) => args[at] = accept(&params[at], None, object)?,
             None if name == "out" && row.forms.has(Forms::OUT) => {
                 let tensors = object.is_instance_of::<PyTensor>() || tensors_from(object)?.is_some();
                 if !tensors && !object.is_none() {
-                    return Err(mismatch(call.name, "out", Kind::Tensor, None, object));
+                    return Err(Reason::wrong_type("out", Kind::Tensor, None, object));
                 }
                 extra.out = (!object.is_none()).then(|| object.clone());
             }
             None if name == "alpha" && row.forms.has(Forms::ALPHA) => {
                 let alpha = read(Kind::Scalar, object)?.as_ref().and_then(Arg::number);
                 extra.alpha =
-                    Some(alpha.ok_or_else(|| mismatch(call.name, "alpha", Kind::Scalar, None, object))?);
+                    Some(alpha.ok_or_else(|| Reason::wrong_type("alpha", Kind::Scalar, None, object))?);
             }
-            None => {
-                return Err(PyTypeError::new_err(format!(
-                    "{}() got an unexpected keyword argument '{name}'",
-                    call.name
-                )));
-            }
+            None => return Err(Reason::Unexpected(name.clone())),
         }
     }
     let out = call.keywords.iter().any(|(name, _)| name == "out");
@@ -269,30 +256,12 @@ fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> Py
     let given = |(param, arg): (&Param, &Arg)| param.name == needed && !matches!(arg, Arg::Missing);
     if out && !needed.is_empty() && !params.iter().zip(&*args).any(given) {
         // Only the overload with `dim`, or with a selected reduction, has `out`.
-        return Err(PyTypeError::new_err(format!(
-            "{}() got an unexpected keyword argument 'out'",
-            call.name
-        )));
+        return Err(Reason::Unexpected("out".into()));
     }
-    for (at, param) in params.iter().enumerate() {
-        if matches!(args[at], Arg::Missing) && param.default.is_none() {
-            return Err(missing(call.name, params, args));
-        }
-    }
-    Ok(extra)
-}
-
-#[cold]
-fn missing(name: &str, params: &[Param], args: &[Arg]) -> PyErr {
-    let absent = params.iter().zip(args).filter(|(p, a)| p.default.is_none() && matches!(a, Arg::Missing));
-    let names: Vec<String> = absent.map(|(p, _)| format!("\"{}\"", p.name)).collect();
-    // PyTorch's message has the plural reversed.
-    let plural = if names.len() == 1 { "s" } else { "" };
-    PyTypeError::new_err(format!(
-        "{name}() missing {} required positional argument{plural}: {}",
-        names.len(),
-        names.join(", ")
-    ))
+    let is_absent = |(param, arg): &(&Param, &Arg)| param.default.is_none() && matches!(arg, Arg::Missing);
+    let absent: SmallVec<[&'static str; 4]> =
+        params.iter().zip(&*args).filter(is_absent).map(|(param, _)| param.name).collect();
+    if absent.is_empty() { Ok(extra) } else { Err(Reason::Missing(absent.into_vec())) }
 }
 
 /// NumPy's names for common parameters work as well, as in PyTorch.
@@ -319,15 +288,19 @@ fn is_strict(param: &Param, object: &Bound<'_, PyAny>) -> bool {
     }
 }
 
-fn accept(name: &str, param: &Param, position: Option<usize>, object: &Bound<'_, PyAny>) -> PyResult<Arg> {
+fn accept<'py>(
+    param: &Param,
+    position: Option<usize>,
+    object: &Bound<'py, PyAny>,
+) -> Result<Arg, Reason<'py>> {
+    let refuse = || Reason::wrong_type(param.name, param.kind, position, object);
     if is_strict(param, object) && !object.is_none() {
-        return Err(mismatch(name, param.name, param.kind, position, object));
+        return Err(refuse());
     }
     match read(param.kind, object)? {
         Some(Arg::None) if !param.optional && param.default != Some("None") && param.kind != Kind::Any => {
-            Err(mismatch(name, param.name, param.kind, position, object))
+            Err(refuse())
         }
-        Some(arg) => Ok(arg),
-        None => Err(mismatch(name, param.name, param.kind, position, object)),
+        read => read.ok_or_else(refuse),
     }
 }

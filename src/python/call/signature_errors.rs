@@ -1,7 +1,7 @@
-//! Errors of calls that fit no signature. PyTorch's text depends on how many overloads take that number of
+//! Calls that fit no signature, and their errors. PyTorch's text depends on how many overloads take that number of
 //! arguments; a row that stands for several overloads lists their counts.
 
-use crate::base::DType;
+use crate::base::{DType, Error};
 use crate::operator::{Forms, Kind, Row};
 use crate::python::call::signature::Call;
 use crate::python::call::signature::signature;
@@ -13,43 +13,133 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
 
-/// Returns the error to raise for `error`, which arose while arguments were read: itself if exactly one
-/// overload could have been meant.
-#[cold]
-pub fn explain(error: PyErr, row: &Row, call: &Call<'_, '_>, signature: &str) -> PyErr {
-    let py = call.py;
-    if !error.is_instance_of::<PyTypeError>(py) {
-        return error;
-    }
-    let method = call.receiver.is_some();
-    let given = call.positional.len() + call.keywords.len();
-    if method && row.params.len() == 1 && !row.forms.has(Forms::ALPHA) && given > 0 {
-        return PyTypeError::new_err(if call.keywords.is_empty() {
-            format!("Tensor.{}() takes no arguments ({given} given)", call.name)
-        } else {
-            format!("Tensor.{}() takes no keyword arguments", call.name)
-        });
-    }
-    let overloads = row.arities;
-    if overloads.is_empty() {
-        return error;
-    }
-    let (first, out) = if method { (0, 0) } else { (1, usize::from(row.forms.has(Forms::OUT))) };
-    let could = |(least, most): &&(usize, usize)| (least + first..=most + first + out).contains(&given);
-    let plausible: Vec<_> = overloads.iter().filter(could).collect();
-    if let [(least, _)] = plausible[..] {
-        let most = row.params.len() + first - 1;
-        return if call.positional.len() > most { too_many(call, least + first, most) } else { error };
-    }
-    // Overloads have a line each; a row has one signature for all of them.
-    let expected = if overloads.len() > 1 { format!("one of:\n * {signature}\n") } else { signature.into() };
-    combination(call, &expected)
+/// Why a call's arguments cannot be read. Only [`Mismatch::error`] puts it into words: after all signatures,
+/// deprecated ones too, have failed.
+pub struct Mismatch<'py> {
+    /// The signature that was read, or all that there are.
+    pub signatures: &'static [&'static Row],
+    pub reason: Reason<'py>,
 }
 
-/// Returns the only signature that takes this many arguments, so that its parser explains the error;
-/// otherwise raises an error that lists all signatures.
+pub enum Reason<'py> {
+    /// The types fit none of several signatures.
+    FitsNone,
+    WrongType {
+        parameter: &'static str,
+        kind: Kind,
+        /// Counted from 1; `None` for a keyword.
+        position: Option<usize>,
+        object: Bound<'py, PyAny>,
+    },
+    TooMany {
+        least: usize,
+        most: usize,
+    },
+    /// The keyword names a parameter that has a value already.
+    Repeated(String),
+    /// No parameter has the keyword's name.
+    Unexpected(String),
+    /// These parameters got no value.
+    Missing(Vec<&'static str>),
+    /// Python code of an argument raised.
+    Raised(PyErr),
+}
+
+impl From<PyErr> for Reason<'_> {
+    fn from(error: PyErr) -> Self {
+        Reason::Raised(error)
+    }
+}
+
+impl From<Error> for Reason<'_> {
+    fn from(error: Error) -> Self {
+        Reason::Raised(error.into())
+    }
+}
+
+impl<'py> Reason<'py> {
+    #[cold]
+    pub fn wrong_type(
+        parameter: &'static str,
+        kind: Kind,
+        position: Option<usize>,
+        object: &Bound<'py, PyAny>,
+    ) -> Self {
+        Reason::WrongType { parameter, kind, position, object: object.clone() }
+    }
+
+    fn error(self, call: &Call<'_, 'py>) -> PyErr {
+        let name = call.name;
+        PyTypeError::new_err(match self {
+            Reason::WrongType { parameter, kind, position, object } => {
+                return wrong_type(name, parameter, kind, position, &object);
+            }
+            Reason::TooMany { least, most } => return too_many(call, least, most),
+            Reason::Raised(error) => return error,
+            Reason::Repeated(keyword) => format!("{name}() got multiple values for argument '{keyword}'"),
+            Reason::Unexpected(keyword) => format!("{name}() got an unexpected keyword argument '{keyword}'"),
+            Reason::FitsNone => format!("{name}() received an invalid combination of arguments"),
+            Reason::Missing(parameters) => {
+                // PyTorch's message has the plural reversed.
+                let plural = if parameters.len() == 1 { "s" } else { "" };
+                let names: Vec<String> = parameters.iter().map(|p| format!("\"{p}\"")).collect();
+                format!(
+                    "{name}() missing {} required positional argument{plural}: {}",
+                    names.len(),
+                    names.join(", ")
+                )
+            }
+        })
+    }
+}
+
+impl<'py> Mismatch<'py> {
+    /// The error to raise. A signature that stands for several of PyTorch's overloads is explained in detail
+    /// only if the number of arguments leaves one of them.
+    #[cold]
+    pub fn error(self, call: &Call<'_, 'py>) -> PyErr {
+        let method = call.receiver.is_some();
+        let [row] = self.signatures else {
+            let line = |row: &&'static Row| format!(" * {}\n", signature(row, !method));
+            let lines: String = self.signatures.iter().map(line).collect();
+            return combination(call, &format!("one of:\n{lines}"));
+        };
+        let error = self.reason.error(call);
+        if !error.is_instance_of::<PyTypeError>(call.py) {
+            return error;
+        }
+        let given = call.positional.len() + call.keywords.len();
+        if method && row.params.len() == 1 && !row.forms.has(Forms::ALPHA) && given > 0 {
+            return PyTypeError::new_err(if call.keywords.is_empty() {
+                format!("Tensor.{}() takes no arguments ({given} given)", call.name)
+            } else {
+                format!("Tensor.{}() takes no keyword arguments", call.name)
+            });
+        }
+        let overloads = row.arities;
+        if overloads.is_empty() {
+            return error;
+        }
+        let (first, out) = if method { (0, 0) } else { (1, usize::from(row.forms.has(Forms::OUT))) };
+        let could = |(least, most): &&(usize, usize)| (least + first..=most + first + out).contains(&given);
+        let plausible: Vec<_> = overloads.iter().filter(could).collect();
+        if let [(least, _)] = plausible[..] {
+            let most = row.params.len() + first - 1;
+            return if call.positional.len() > most { too_many(call, least + first, most) } else { error };
+        }
+        // Overloads have a line each; a row has one signature for all of them.
+        let signature = signature(row, !method);
+        let expected = if overloads.len() > 1 { format!("one of:\n * {signature}\n") } else { signature };
+        combination(call, &expected)
+    }
+}
+
+/// The only signature that takes this many arguments, if there is just one.
 #[cold]
-pub fn no_signature(signatures: &'static [&'static Row], call: &Call<'_, '_>) -> PyResult<&'static Row> {
+pub fn only_plausible(
+    signatures: &'static [&'static Row],
+    call: &Call<'_, '_>,
+) -> Option<&'static &'static Row> {
     let given = call.positional.len() + call.keywords.len();
     let method = usize::from(call.receiver.is_some());
     let could = |row: &&&'static Row| {
@@ -58,13 +148,8 @@ pub fn no_signature(signatures: &'static [&'static Row], call: &Call<'_, '_>) ->
         let least = params.iter().filter(|p| p.default.is_none()).count();
         (least..=params.len() + out).contains(&given)
     };
-    let plausible: Vec<_> = signatures.iter().filter(could).collect();
-    if let [row] = plausible[..] {
-        return Ok(row);
-    }
-    let lines: Vec<String> =
-        signatures.iter().map(|row| format!(" * {}\n", signature(row, method == 0))).collect();
-    Err(combination(call, &format!("one of:\n{}", lines.concat())))
+    let mut plausible = signatures.iter().filter(could);
+    plausible.next().filter(|_| plausible.next().is_none())
 }
 
 /// The error for arguments whose types fit no signature.
@@ -88,7 +173,7 @@ fn combination(call: &Call<'_, '_>, expected: &str) -> PyErr {
 
 /// The error for too many positional arguments.
 #[cold]
-pub fn too_many(call: &Call<'_, '_>, least: usize, most: usize) -> PyErr {
+fn too_many(call: &Call<'_, '_>, least: usize, most: usize) -> PyErr {
     let given = call.positional.len();
     let range = match most {
         1 if least == 1 => "1 positional argument".into(),
@@ -113,7 +198,7 @@ pub fn too_long() -> PyErr {
 
 /// The error for an argument of a wrong type.
 #[cold]
-pub fn mismatch(
+pub fn wrong_type(
     name: &str,
     parameter: &str,
     kind: Kind,
@@ -171,7 +256,7 @@ pub fn dtype_argument(
     position: Option<usize>,
     object: &Bound<'_, PyAny>,
 ) -> PyResult<DType> {
-    dtype_of(object)?.ok_or_else(|| mismatch(function, parameter, Kind::DType, position, object))
+    dtype_of(object)?.ok_or_else(|| wrong_type(function, parameter, Kind::DType, position, object))
 }
 
 /// Returns PyTorch's name for a parameter's type.

@@ -9,10 +9,11 @@ use crate::python::call::deprecated_signatures;
 use crate::python::call::docs::{self, Style};
 use crate::python::call::out;
 use crate::python::call::overrides::OverrideCall;
-use crate::python::call::parse::{Args, choose, parse};
+use crate::python::call::parse::{Args, parse};
 use crate::python::call::run::{LONG, result, run, run_or, running, stale_or};
 use crate::python::call::signature::Call;
 use crate::python::call::signature::{merge_params, push_merged};
+use crate::python::call::signature_errors::Mismatch;
 use crate::python::entry::guard;
 use crate::python::errors::out_of_memory;
 use crate::python::modes::autocast;
@@ -239,10 +240,9 @@ fn call<'py>(
     try_alloc::check_list(given.len())?;
     let mut args = Args::new();
     let call = Call { py, name: entry.name, receiver, positional: given, keywords };
-    let read = choose(entry.signatures, &call).and_then(|own| Ok((own, parse(own, &call, &mut args)?)));
-    let (own, extra) = match read {
+    let (own, extra) = match parse(entry.signatures, &call, &mut args) {
         Ok(read) => read,
-        Err(error) => return retry_deprecated(py, entry, &call, error),
+        Err(mismatch) => return retry_deprecated(py, entry, &call, mismatch),
     };
     let mut row = own;
     if let Some(alpha) = extra.alpha {
@@ -282,11 +282,11 @@ fn retry_deprecated<'py>(
     py: Python<'py>,
     entry: &'static Entry,
     old: &Call<'_, 'py>,
-    error: PyErr,
+    mismatch: Mismatch<'py>,
 ) -> PyResult<Bound<'py, PyAny>> {
     match deprecated_signatures::reorder(entry.row, old)? {
         Some(new) => call(py, entry, old.receiver, &new.positional, &new.keywords),
-        None => Err(error),
+        None => Err(mismatch.error(old)),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::operator::Kind;
 use crate::operator::primitives::detached;
 use crate::ops;
 use crate::python::call::overrides::OverrideCall;
-use crate::python::call::signature_errors::mismatch;
+use crate::python::call::signature_errors::wrong_type;
 use crate::python::graph::hooks;
 use crate::python::graph::node::node_object;
 use crate::python::modes::profile;
@@ -34,7 +34,7 @@ const NON_LEAF_GRAD: &std::ffi::CStr = c"The .grad attribute of a Tensor that is
 
 /// Reads the `dim` argument of a method that has no row.
 fn dim_argument(function: &str, object: &Bound<'_, PyAny>) -> PyResult<i64> {
-    int_from(object).ok_or_else(|| mismatch(function, "dim", Kind::Int, Some(1), object))
+    int_from(object).ok_or_else(|| wrong_type(function, "dim", Kind::Int, Some(1), object))
 }
 
 fn shape_attribute<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
