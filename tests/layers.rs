@@ -16,10 +16,14 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("gpu", &["base"]),
     ("storage", &["base", "cpu", "gpu"]),
     ("tensor", &["base", "arena", "cpu", "gpu", "storage"]),
-    ("operator", &["base", "arena", "cpu", "gpu", "storage", "tensor"]),
-    ("ops", &["base", "arena", "cpu", "gpu", "storage", "tensor", "operator"]),
+    ("capture", &["base", "arena", "cpu", "gpu", "storage", "tensor"]),
+    ("operator", &["base", "arena", "cpu", "gpu", "storage", "tensor", "capture"]),
+    ("ops", &["base", "arena", "cpu", "gpu", "storage", "tensor", "capture", "operator"]),
     ("backward", &["base", "arena", "cpu", "gpu", "storage", "tensor", "operator"]),
-    ("python", &["base", "arena", "cpu", "gpu", "storage", "tensor", "operator", "ops", "backward"]),
+    (
+        "python",
+        &["base", "arena", "cpu", "gpu", "storage", "tensor", "capture", "operator", "ops", "backward"],
+    ),
 ];
 
 /// Words that only some files may say.

@@ -268,6 +268,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         py.get_type::<graph::metadata::InputMetadata>(),
         py.get_type::<modes::profile::Mark>(),
         py.get_type::<data::optimizer_program::PyProgram>(),
+        py.get_type::<modes::capture::PyCaptured>(),
     ] {
         module.setattr(class.name()?, class)?;
     }
@@ -389,6 +390,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         data::storage::to_bytes,
         data::storage::from_bytes,
         data::storage::crc32,
+        modes::capture::begin_capture,
+        modes::capture::end_capture,
+        modes::capture::discard_capture,
+        modes::capture::is_capturing,
         modes::profile::profiler_mark,
         modes::profile::profiler_enabled,
         modes::profile::profiler_start,

@@ -1,10 +1,12 @@
 //! Reference-counted bytes on the host or on the GPU, with a version counter for in-place writes. All views
 //! of a tensor share one storage; a saved tensor compares versions to detect that it was overwritten.
 
+pub mod access;
 pub mod host;
 pub mod reserve;
 mod resize;
 mod shared_state;
+mod stand_in;
 
 #[cfg(not(feature = "gpu"))]
 use crate::base::Error;
@@ -18,6 +20,7 @@ use resize::Replaceable;
 use resize::ReplaceableBuffer;
 use shared_state::{IN_SHARED_STATE, SharedState};
 pub use shared_state::{Member, MemberFacts};
+pub use stand_in::WeakStorage;
 use std::any::Any;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering};
@@ -34,15 +37,20 @@ const COUNTED: u32 = u32::MAX;
 struct InitialState {
     version: u32,
     label: u32,
+    capture: u32,
+}
+
+impl InitialState {
+    const DEFAULT: InitialState = InitialState { version: 0, label: 0, capture: 0 };
 }
 
 thread_local! {
-    static INITIAL: Cell<InitialState> = const { Cell::new(InitialState { version: 0, label: 0 }) };
+    static INITIAL: Cell<InitialState> = const { Cell::new(InitialState::DEFAULT) };
 }
 
 /// Moves this thread's initial values into the returned closure, which sets them in the thread that calls it.
 pub fn hand_over() -> impl FnOnce() + Send {
-    let first = INITIAL.replace(InitialState { version: 0, label: 0 });
+    let first = INITIAL.replace(InitialState::DEFAULT);
     move || INITIAL.set(first)
 }
 
@@ -55,6 +63,11 @@ pub fn track_versions(on: bool) {
 /// first.
 pub fn set_label(label: u32) {
     INITIAL.set(InitialState { label, ..INITIAL.get() });
+}
+
+/// Sets the capture in which this thread's new storages are made; 0 for none.
+pub fn set_capture(capture: u32) {
+    INITIAL.set(InitialState { capture, ..INITIAL.get() });
 }
 
 /// The label of this thread's new storages.
@@ -78,6 +91,8 @@ struct Inner {
     shared_state: OnceLock<Arc<SharedState>>,
     /// Flags for code outside that reads or writes these bytes, see [`Exported`].
     exported: AtomicU8,
+    /// The capture in which it was made; 0 if none. The elements of such a storage come from captured kernels alone.
+    capture: u32,
     /// The name of the derivative of the last recorded in-place write, for errors.
     writer: AtomicPtr<&'static str>,
 }
@@ -141,7 +156,15 @@ impl Storage {
     pub fn zeroed(len: usize) -> Result<Storage> {
         let block = Block::new(len, true)?;
         profile::memory(len, true, false);
-        Ok(Storage::from_bytes(Bytes::Host(block.into()), len, Device::Cpu))
+        Ok(Storage::from_bytes(Bytes::Host(block.into()), len, Device::Cpu).with_elements())
+    }
+
+    /// A new storage whose elements no captured kernel wrote.
+    fn with_elements(mut self) -> Storage {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.capture = 0;
+        }
+        self
     }
 
     /// Host memory that `owner` keeps alive.
@@ -149,11 +172,8 @@ impl Storage {
     /// # Safety
     /// `ptr` is valid for reads and writes of `len` bytes for as long as `owner` lives.
     pub unsafe fn borrowed(ptr: *mut u8, len: usize, owner: Box<dyn Any + Send + Sync>) -> Storage {
-        Storage::from_bytes(
-            Bytes::Borrowed { memory: Replaceable::foreign(ptr), _owner: owner },
-            len,
-            Device::Cpu,
-        )
+        let bytes = Bytes::Borrowed { memory: Replaceable::foreign(ptr), _owner: owner };
+        Storage::from_bytes(bytes, len, Device::Cpu).with_elements()
     }
 
     #[cfg(feature = "gpu")]
@@ -182,6 +202,7 @@ impl Storage {
             label: first.label,
             shared_state: OnceLock::new(),
             exported: AtomicU8::new(0),
+            capture: first.capture,
             writer: AtomicPtr::default(),
         }))
     }
@@ -239,7 +260,11 @@ impl Storage {
     }
 
     /// The start of the host bytes; `None` for GPU storage.
+    #[inline]
     pub fn host(&self) -> Option<*mut u8> {
+        if access::is_captured() {
+            access::note_violation();
+        }
         match &self.root().0.bytes {
             Bytes::Host(memory) | Bytes::Borrowed { memory, .. } => Some(memory.start()),
             Bytes::Alias(_) | Bytes::Nowhere | Bytes::Meta => None,
@@ -250,6 +275,9 @@ impl Storage {
 
     #[cfg(feature = "gpu")]
     pub fn gpu(&self) -> Option<&gpu::Buffer> {
+        if access::is_captured() {
+            access::note_violation();
+        }
         match &self.root().0.bytes {
             Bytes::Gpu(buffer) => Some(buffer.get()),
             _ => None,

@@ -38,6 +38,10 @@ impl Replaceable {
         self.start.load(Ordering::Relaxed)
     }
 
+    pub fn set_start(&self, start: *mut u8) {
+        self.start.store(start, Ordering::Relaxed);
+    }
+
     fn size(&self) -> usize {
         self.size.load(Ordering::Relaxed)
     }

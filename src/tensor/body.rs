@@ -1,7 +1,7 @@
 //! The part of a tensor that kernels see: storage, layout and dtype, without the tensor's place in a graph.
 
 use crate::base::{ConjNeg, DType, Device, Dims, Error, Fault, Layout, Result, Strided};
-use crate::storage::Storage;
+use crate::storage::{Storage, access};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -51,6 +51,7 @@ impl Body {
 
     /// The host memory, for a CPU kernel. Returns an error if the storage is on another device.
     pub fn host(&self) -> Result<Strided<'_>> {
+        access::check()?;
         let base = self.storage.host().ok_or_else(|| self.out_of_reach("host"))?;
         self.check_plain()?;
         Ok(Strided {
@@ -64,6 +65,7 @@ impl Body {
     /// The GPU memory, for a shader.
     #[cfg(feature = "gpu")]
     pub fn gpu(&self) -> Result<crate::gpu::View<'_>> {
+        access::check()?;
         let buffer = self.storage.gpu().ok_or_else(|| self.out_of_reach("GPU"))?;
         self.check_plain()?;
         if self.dtype.is_complex() {

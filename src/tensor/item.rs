@@ -2,6 +2,7 @@
 //! collector visits.
 
 use crate::base::{Error, Result, Scalar};
+use crate::storage::access;
 use crate::tensor::levels::batched;
 use crate::tensor::{NodeRef, Tensor};
 use smallvec::SmallVec;
@@ -31,6 +32,7 @@ impl Tensor {
         if body.device().is_meta() {
             return Err(Error::runtime("Tensor.item() cannot be called on meta tensors"));
         }
+        access::check()?;
         let size = body.dtype.size();
         match body.storage.host() {
             Some(base) => {

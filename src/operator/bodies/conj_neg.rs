@@ -84,7 +84,13 @@ pub fn write(out: &Body, write: impl FnOnce(&Body) -> Result<()>) -> Result<()> 
 
 /// Runs a pointwise kernel on resolved operands and a resolved target.
 #[cold]
-pub fn execute(name: &'static str, expr: &Expr, compute: DType, out: &Body, inputs: &[Input]) -> Result<()> {
+pub fn execute(
+    name: &'static str,
+    expr: &'static Expr,
+    compute: DType,
+    out: &Body,
+    inputs: &[Input],
+) -> Result<()> {
     let plain = |input: &Input| match input {
         Input::Body(body) => values(body).map(Some),
         Input::Scalar(_) => Ok(None),

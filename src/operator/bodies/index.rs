@@ -1,6 +1,7 @@
 //! Kernels with index tensors, on bodies: they read elements at indices, or put or add them there.
 
 use crate::base::{DType, Error, Fault, IndexBy, Layout, Put, Result, Scalar};
+use crate::capture::{Keep, Recorder, See, keep_copy};
 #[cfg(feature = "gpu")]
 use crate::operator::bodies::part_by_part;
 use crate::operator::bodies::{arange, duplicate, fork};
@@ -47,6 +48,36 @@ fn on_gpu<'a>(by: &[By<'a>]) -> Result<Vec<crate::gpu::IndexBy<'a>>> {
     by.iter().map(there).collect()
 }
 
+/// A kept [`By`].
+pub struct KeptBy {
+    index: Body,
+    by: (usize, usize, usize),
+}
+
+impl Keep for [By<'_>] {
+    type Kept = Vec<KeptBy>;
+    fn keep(&self, recorder: &mut Recorder) -> Result<Vec<KeptBy>> {
+        let keep = |b: &By| Ok(KeptBy { index: recorder.stand_in(b.index)?, by: (b.size, b.stride, b.dim) });
+        self.iter().map(keep).collect()
+    }
+}
+
+impl KeptBy {
+    fn see(&self) -> By<'_> {
+        let (size, stride, dim) = self.by;
+        By { index: &self.index, size, stride, dim }
+    }
+}
+
+impl See for Vec<KeptBy> {
+    type Seen<'a> = Vec<By<'a>>;
+    fn see(&self) -> Vec<By<'_>> {
+        self.iter().map(KeptBy::see).collect()
+    }
+}
+
+keep_copy!(Bounds, Put);
+
 /// The error for an out-of-bounds index, and whether negative ones count from the end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Bounds {
@@ -79,13 +110,13 @@ pub fn get(op: &'static str, out: &Body, src: &Body, by: &[By], bounds: Bounds) 
     }
     same_dtype(out, src)?;
     same_place(out, by)?;
-    fork!([out, src],
+    fork!(over [out, src], with [by, bounds, op],
     cpu: {
-        let by = on_host(by)?;
+        let by = on_host(&by)?;
         crate::cpu::index::get(out.host()?, src.host()?, &by, bounds == Bounds::Wrapped)
     },
     gpu: {
-        let by = if src.dtype.is_complex() { indices_of_parts(by) } else { by.to_vec() };
+        let by = if src.dtype.is_complex() { indices_of_parts(&by) } else { by.to_vec() };
         part_by_part(out, src, |out, src| crate::gpu::index_get(origin(op, bounds), out.gpu()?, src.gpu()?, &on_gpu(&by)?, bounds == Bounds::Wrapped))
     })
 }
@@ -106,16 +137,16 @@ pub fn put(op: &'static str, dst: &Body, src: &Body, by: &[By], mode: Put, bound
         return put(op, &dst.bare(), &src.bare(), by, mode, bounds);
     }
     same_place(dst, by)?;
-    fork!([dst, src],
+    fork!(over [dst, src], with [by, mode, bounds, op],
     cpu: {
-        let by = on_host(by)?;
+        let by = on_host(&by)?;
         crate::cpu::index::put(dst.host()?, src.host()?, &by, mode, bounds == Bounds::Wrapped)
     },
     gpu: {
         if dst.dtype.is_complex() && !matches!(mode, Put::Assign | Put::Add) {
             return crate::operator::bodies::no_shader(op, dst.dtype);
         }
-        let by = if dst.dtype.is_complex() { indices_of_parts(by) } else { by.to_vec() };
+        let by = if dst.dtype.is_complex() { indices_of_parts(&by) } else { by.to_vec() };
         part_by_part(dst, src, |dst, src| crate::gpu::index_put(origin(op, bounds), dst.gpu()?, src.gpu()?, &on_gpu(&by)?, mode, bounds == Bounds::Wrapped))
     })
 }

@@ -7,8 +7,12 @@ pub mod overlap;
 
 use crate::base::views::dense_like;
 use crate::base::{ConjNeg, DType, Device, Dims, Error, Fault, Layout, Reduction, Result, Scalar};
+#[cfg(feature = "gpu")]
+use crate::capture;
 use crate::cpu;
 use crate::storage::Storage;
+#[cfg(feature = "gpu")]
+use crate::storage::access;
 use crate::tensor::Body;
 
 /// The device of these bodies; an error if they are on different ones.
@@ -43,8 +47,35 @@ impl<T> NotRun for Vec<T> {}
 impl<T, const N: usize> NotRun for [T; N] {}
 impl<A, B> NotRun for (A, B) {}
 
-/// Calls the CPU kernel or the GPU kernel, by the device of the bodies; on device `meta` none.
+/// Calls the CPU kernel or the GPU kernel, by the device of the bodies; on device `meta` none. The form with `over` and
+/// `with` names all that the kernel uses, its bodies and other arguments, so that it can be captured; other kernels are
+/// refused during a capture.
 macro_rules! fork {
+    (over [$($body:ident),+], with [$($other:ident),*], cpu: $cpu:expr, gpu: $gpu:expr) => {
+        'kernel: {
+            let _permit = if $crate::storage::access::is_captured() {
+                let keep = |recorder: &mut $crate::capture::Recorder| {
+                    $crate::operator::bodies::place_of(&[$(std::borrow::Borrow::borrow(&$body)),+])?;
+                    $(let $body = $crate::capture::Keep::keep(&$body, recorder)?;)+
+                    $(let $other = $crate::capture::Keep::keep(&$other, recorder)?;)*
+                    Ok(move || -> $crate::base::Result<()> {
+                        use $crate::capture::See;
+                        $(let $body = $body.see();)+
+                        $(let $other = $other.see();)*
+                        $crate::operator::bodies::fork!([$($body),+], cpu: $cpu, gpu: $gpu)
+                    })
+                };
+                match $crate::capture::record(keep) {
+                    Ok(Some(permit)) => Some(permit),
+                    Ok(None) => break 'kernel Ok(()),
+                    Err(error) => break 'kernel Err(error),
+                }
+            } else {
+                None
+            };
+            $crate::operator::bodies::fork!([$(std::borrow::Borrow::borrow(&$body)),+], cpu: $cpu, gpu: $gpu)
+        }
+    };
     ([$($body:expr),+], cpu: $cpu:expr, gpu: $gpu:expr) => {
         match $crate::operator::bodies::place_of(&[$($body),+])? {
             // SAFETY: the views lie inside live storages, have the shapes that the kernel asks for, and no other
@@ -98,10 +129,24 @@ pub fn carry(out: &Body, src: &Body) -> Result<()> {
         return copy_part(out, src);
     }
     if to == from {
-        return fork!([out], cpu: done(cpu::cast::copy(out.host()?, src.host()?)), gpu: crate::gpu::copy(out.gpu()?, src.gpu()?));
+        return fork!(over [out, src], with [], cpu: done(cpu::cast::copy(out.host()?, src.host()?)), gpu: crate::gpu::copy(out.gpu()?, src.gpu()?));
     }
     #[cfg(feature = "gpu")]
-    return transfer(out, src);
+    {
+        let _permit = if access::is_captured() {
+            let keep = |recorder: &mut capture::Recorder| {
+                let (out, src) = (recorder.stand_in(out)?, recorder.stand_in(src)?);
+                Ok(move || transfer(&out, &src))
+            };
+            match capture::record(keep)? {
+                Some(permit) => Some(permit),
+                None => return Ok(()),
+            }
+        } else {
+            None
+        };
+        transfer(out, src)
+    }
     #[cfg(not(feature = "gpu"))]
     Err(Error::runtime("this build of gradiron has no GPU support"))
 }
@@ -237,7 +282,7 @@ pub fn fill(out: &Body, value: Scalar) -> Result<()> {
         fill(&re, Scalar::Float(value.as_f64()))?;
         return fill(&im, Scalar::Float(value.imaginary()));
     }
-    fork!([out], cpu: done(cpu::cast::fill(out.host()?, value)), gpu: crate::gpu::fill(out.gpu()?, value))
+    fork!(over [out], with [value], cpu: done(cpu::cast::fill(out.host()?, value)), gpu: crate::gpu::fill(out.gpu()?, value))
 }
 
 pub fn filled(shape: &[usize], value: Scalar, dtype: DType, device: Device) -> Result<Body> {
@@ -250,7 +295,7 @@ pub fn filled(shape: &[usize], value: Scalar, dtype: DType, device: Device) -> R
 pub fn arange(start: Scalar, step: Scalar, count: usize, dtype: DType, device: Device) -> Result<Body> {
     let out = Body::new(&[count], dtype, device)?;
     if count > 0 {
-        fork!([&out], cpu: done(cpu::sequence::arange(out.host()?, start, step)), gpu: crate::gpu::arange(out.gpu()?, start, step))?;
+        fork!(over [out], with [start, step], cpu: done(cpu::sequence::arange(out.host()?, start, step)), gpu: crate::gpu::arange(out.gpu()?, start, step))?;
     }
     Ok(out)
 }
@@ -291,7 +336,7 @@ pub fn reduce(fold: Reduction, x: &Body, dims: &[usize], dtype: DType) -> Result
     }
     let out = Body::new(&kept, dtype, x.device())?;
     if out.numel() > 0 {
-        fork!([&out, x], cpu: done(cpu::reduce::reduce(fold, out.host()?, x.host()?, dims)),
+        fork!(over [out, x], with [fold, dims], cpu: done(cpu::reduce::reduce(fold, out.host()?, x.host()?, dims)),
             gpu: crate::gpu::reduce(fold, out.gpu()?, x.gpu()?, dims))?;
     }
     Ok(out)

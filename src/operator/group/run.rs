@@ -5,6 +5,7 @@ use crate::base::Dims;
 use crate::base::group::{Group, Number};
 use crate::base::lock;
 use crate::base::{DType, Error, Fault, Result, Scalar, broadcast};
+use crate::capture;
 use crate::cpu::group::{Job, MAX_OPERANDS, MAX_REGISTERS};
 use crate::cpu::pointwise::Loops;
 #[cfg(feature = "gpu")]
@@ -15,6 +16,7 @@ use crate::operator::group::lower::{Types, register_type};
 use crate::operator::inplace::write::Write;
 #[cfg(feature = "gpu")]
 use crate::operator::pointwise::Pointwise;
+use crate::storage::access::{self, Permit};
 use crate::tensor::{Body, BodyRef, Tensor, mode};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex};
@@ -108,7 +110,7 @@ impl Rule {
 
     /// Runs the program over all tensors of the lists. Returns false and does nothing if operators must do it
     /// instead: if gradients are recorded, or if the tensors do not match or are not plain.
-    pub fn run(&self, run: &Run) -> Result<bool> {
+    pub fn run(self: &Arc<Self>, run: &Run) -> Result<bool> {
         let Some(first) = run.operands.first() else { return Ok(true) };
         let count = first.len();
         let counts = run.operands.iter().map(Vec::len);
@@ -127,10 +129,42 @@ impl Rule {
                 "a program was called with the wrong number of tensor lists or numbers",
             ));
         }
-        match self.read(run, count)? {
-            Some(items) => Write::put_all(&items.writes, || self.write(run, &items)).map(|()| true),
-            None => Ok(false),
-        }
+        let is_captured = access::is_captured();
+        let permit = is_captured.then(Permit::new);
+        let Some(items) = self.read(run, count)? else { return Ok(false) };
+        drop(permit);
+        let write = || {
+            if is_captured && self.capture(run)?.is_none() {
+                return Ok(());
+            }
+            let _permit = is_captured.then(Permit::new);
+            self.write(run, &items)
+        };
+        Write::put_all(&items.writes, write).map(|()| true)
+    }
+
+    /// Captures the run as one kernel. A replay reads scalars of the host and writes them back.
+    #[cold]
+    fn capture(self: &Arc<Self>, run: &Run) -> Result<Option<Permit>> {
+        capture::record(|recorder| {
+            let mut keep = |tensor: &Tensor| recorder.stand_in(&tensor.body()).map(Tensor::new);
+            let mut operands = Vec::with_capacity(run.operands.len());
+            for list in run.operands {
+                operands.push(list.iter().map(&mut keep).collect::<Result<Vec<_>>>()?);
+            }
+            let mut scalars = Vec::with_capacity(run.scalars.len());
+            for kind in run.scalars {
+                scalars.push(match kind {
+                    Scalars::One(tensor) => Scalars::One(keep(tensor)?),
+                    Scalars::Each(list) => Scalars::Each(list.iter().map(&mut keep).collect::<Result<_>>()?),
+                });
+            }
+            let (rule, numbers, rounds) = (Arc::clone(self), run.numbers.to_vec(), run.rounds);
+            Ok(move || {
+                let run = Run { operands: &operands, scalars: &scalars, numbers: &numbers, rounds };
+                rule.run(&run).map(|_| ())
+            })
+        })
     }
 
     /// The checked items, one for each position of the lists; `None` if one of them needs operators instead.

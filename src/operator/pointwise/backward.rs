@@ -71,7 +71,13 @@ fn number(op: &Pointwise, step: &Step, source: u32) -> Result<Option<Scalar>> {
     Ok(numbers.and_then(|numbers| numbers.get(source as usize).copied().flatten()))
 }
 
-fn fused(op: &Pointwise, gradient: &Gradient, step: &Step, g: &Tensor, edge: &Edge) -> Result<Tensor> {
+fn fused(
+    op: &'static Pointwise,
+    gradient: &'static Gradient,
+    step: &Step,
+    g: &Tensor,
+    edge: &Edge,
+) -> Result<Tensor> {
     let target = &edge.node.outputs[edge.output as usize];
     let g_body = g.body();
     let mut dtype = g_body.dtype;

@@ -1,11 +1,13 @@
 //! Runs an expression's kernel on the device of the result.
 
 use crate::base::{DType, Fault, Layout, Result, Scalar};
+use crate::capture;
 use crate::cpu::pointwise::{Source, packed_bytes, run};
 use crate::operator::bodies;
 #[cfg(feature = "gpu")]
 use crate::operator::pointwise::complex_parts;
 use crate::operator::pointwise::row::Expr;
+use crate::storage::access;
 use crate::tensor::Body;
 use smallvec::SmallVec;
 
@@ -27,16 +29,69 @@ pub enum Input<'a> {
 }
 
 /// Runs an expression's kernel on the device of `out`.
-pub fn execute(name: &'static str, expr: &Expr, compute: DType, out: &Body, inputs: &[Input]) -> Result<()> {
+pub fn execute(
+    name: &'static str,
+    expr: &'static Expr,
+    compute: DType,
+    out: &Body,
+    inputs: &[Input],
+) -> Result<()> {
     let plain = |input: &Input| !matches!(input, Input::Body(body) if !body.conj_neg.is_none());
     if out.conj_neg.is_none() && inputs.iter().all(plain) {
-        return run_kernel(name, expr, compute, out, inputs);
+        let permit = if access::is_captured() {
+            capture_kernel(name, expr, compute, out, inputs)?
+        } else {
+            Some(None)
+        };
+        return permit.map_or(Ok(()), |_permit| run_kernel(name, expr, compute, out, inputs));
     }
     crate::operator::bodies::conj_neg::execute(name, expr, compute, out, inputs)
 }
 
+/// Returns the permit to run the kernel now; `None` if only replays run it.
+#[cold]
+fn capture_kernel(
+    name: &'static str,
+    expr: &'static Expr,
+    compute: DType,
+    out: &Body,
+    inputs: &[Input],
+) -> Result<Option<Option<access::Permit>>> {
+    /// An operand that is kept for replays.
+    enum Kept {
+        Body(Body),
+        Scalar(Scalar),
+    }
+    if out.numel() == 0 || out.device().is_meta() {
+        return Ok(None);
+    }
+    let keep = |recorder: &mut capture::Recorder| {
+        let out = recorder.stand_in(out)?;
+        let keep = |input: &Input| match input {
+            Input::Body(body) => recorder.stand_in(body).map(Kept::Body),
+            Input::Scalar(number) => Ok(Kept::Scalar(*number)),
+        };
+        let kept = inputs.iter().map(keep).collect::<Result<SmallVec<[Kept; 4]>>>()?;
+        Ok(move || {
+            let see = |kept| match kept {
+                &Kept::Scalar(number) => Input::Scalar(number),
+                Kept::Body(body) => Input::Body(body),
+            };
+            let inputs: SmallVec<[Input; 4]> = kept.iter().map(see).collect();
+            run_kernel(name, expr, compute, &out, &inputs)
+        })
+    };
+    Ok(capture::record(keep)?.map(Some))
+}
+
 #[inline]
-fn run_kernel(name: &'static str, expr: &Expr, compute: DType, out: &Body, inputs: &[Input]) -> Result<()> {
+fn run_kernel(
+    name: &'static str,
+    expr: &'static Expr,
+    compute: DType,
+    out: &Body,
+    inputs: &[Input],
+) -> Result<()> {
     if out.numel() == 0 || out.device().is_meta() {
         return Ok(());
     }

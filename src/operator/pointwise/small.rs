@@ -5,7 +5,7 @@ use crate::base::{DType, Device, Layout, Result, Scalar, contiguous_strides};
 use crate::cpu::pointwise::{Loop, MAX_IN};
 use crate::operator::inplace::write::Write;
 use crate::operator::pointwise::{Class, Expr, Input, Operand, Pointwise, record};
-use crate::storage::Storage;
+use crate::storage::{Storage, access};
 use crate::tensor::{Body, BodyRef, Tensor, mode};
 use std::mem::MaybeUninit;
 
@@ -17,7 +17,7 @@ const BUFFER_LEN: usize = 32;
 /// Computes the call, or returns `None` if the fast path does not apply.
 #[inline]
 pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Option<Result<Tensor>> {
-    if operands.len() > 2 || operands.len() != op.forward.inputs.len() {
+    if operands.len() > 2 || operands.len() != op.forward.inputs.len() || access::is_captured() {
         return None;
     }
     let lead =
@@ -103,7 +103,7 @@ pub fn compute(expr: &Expr, dtype: DType, inputs: &[Input]) -> Option<Result<Bod
     let kernel = float_loop(expr, dtype)?;
     let lead = inputs.iter().find_map(|i| if let Input::Body(b) = i { Some(*b) } else { None })?;
     let n = lead.layout.numel();
-    if n > MAX_NUMEL || inputs.len() > 4 {
+    if n > MAX_NUMEL || inputs.len() > 4 || access::is_captured() {
         return None;
     }
     let mut buffers = [const { MaybeUninit::<[f64; BUFFER_LEN]>::uninit() }; 4];
@@ -171,7 +171,7 @@ fn fill(buffer: &mut MaybeUninit<[f64; BUFFER_LEN]>, dtype: DType, number: Scala
 /// not apply. It is not recorded.
 #[inline]
 pub fn apply_inplace(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Option<Result<()>> {
-    if operands.len() > 2 || operands.len() != op.forward.inputs.len() {
+    if operands.len() > 2 || operands.len() != op.forward.inputs.len() || access::is_captured() {
         return None;
     }
     let body = target.original_body()?;

@@ -75,7 +75,7 @@ fn fill_range(start: f64, end: f64, steps: i64, dtype: DType, device: Device) ->
     let count = usize::try_from(steps).map_err(|_| Error::runtime("number of steps must be non-negative"))?;
     let out = Body::new(&dims_of(&[steps])?, dtype, device)?;
     if count > 0 {
-        fork!([&out], cpu: done(crate::cpu::sequence::linspace(out.host()?, start, end)), gpu: crate::gpu::linspace(out.gpu()?, start, end))?;
+        fork!(over [out], with [start, end], cpu: done(crate::cpu::sequence::linspace(out.host()?, start, end)), gpu: crate::gpu::linspace(out.gpu()?, start, end))?;
     }
     Ok(out)
 }

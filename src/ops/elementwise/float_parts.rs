@@ -52,14 +52,14 @@ impl Nextafter {
         fork!([&x, &y], cpu: Ok(()), gpu: no_shader("nextafter", x.dtype))?;
         let shape = broadcast(x.shape(), y.shape())?;
         let (out, other) = (copy_as(&x, &shape, DType::F64)?, copy_as(&y, &shape, DType::F64)?);
-        let (bits, least) = match x.dtype {
+        let (bits, least): (i32, i32) = match x.dtype {
             DType::F64 => (52, -1022),
             DType::F32 => (23, -126),
             DType::BF16 => (7, -126),
             _ => (10, -14),
         };
         if out.numel() > 0 {
-            fork!([&out, &other],
+            fork!(over [out, other], with [bits, least, x],
                 cpu: done(crate::cpu::wide::map_pair(out.host()?, other.host()?, 8, |x, y| neighbour(x, y, bits, least))),
                 gpu: no_shader("nextafter", x.dtype))?;
         }
@@ -117,8 +117,8 @@ impl Frexp {
         fork!([&x], cpu: Ok(()), gpu: no_shader("frexp", x.dtype))?;
         let (first, second) = (preserved_as(&x, DType::F64)?, preserved_as(&x, DType::F64)?);
         if first.numel() > 0 {
-            fork!([&first], cpu: done(crate::cpu::wide::map(first.host()?, 4, mantissa)), gpu: no_shader("frexp", x.dtype))?;
-            fork!([&second], cpu: done(crate::cpu::wide::map(second.host()?, 4, self::exponent)), gpu: no_shader("frexp", x.dtype))?;
+            fork!(over [first], with [x], cpu: done(crate::cpu::wide::map(first.host()?, 4, mantissa)), gpu: no_shader("frexp", x.dtype))?;
+            fork!(over [second], with [x], cpu: done(crate::cpu::wide::map(second.host()?, 4, self::exponent)), gpu: no_shader("frexp", x.dtype))?;
         }
         Ok([preserved_as(&first, x.dtype)?, preserved_as(&second, DType::I32)?])
     }

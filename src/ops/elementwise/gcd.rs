@@ -45,7 +45,7 @@ impl Whole {
         let shape = broadcast(x.shape(), y.shape())?;
         let (out, other) = (copy_as(&x, &shape, DType::I64)?, copy_as(&y, &shape, DType::I64)?);
         if out.numel() > 0 {
-            fork!([&out, &other],
+            fork!(over [out, other], with [by, x],
                 cpu: done(crate::cpu::wide::map_whole(out.host()?, other.host()?, by.f)),
                 gpu: no_shader(by.name, x.dtype))?;
         }
@@ -92,3 +92,5 @@ pub fn gcd(input: &Tensor, other: &Tensor) -> Result<Tensor> {
 pub fn lcm(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     map_integers("lcm", "lcm_cpu", input, other, multiple)
 }
+
+crate::capture::keep_copy!(Operation);

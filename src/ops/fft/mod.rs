@@ -34,7 +34,7 @@ fn along(
     dim: i64,
     length: usize,
     dtype: DType,
-    transform: impl Fn(Strided, Strided) -> Result<()>,
+    transform: impl Fn(Strided, Strided) -> Result<()> + Copy + Send + Sync + 'static,
 ) -> Result<Body> {
     // The dimension goes last, so that its elements are contiguous.
     let rows = rows_of(&x.with_layout(x.layout.transpose(dim, -1)?))?;
@@ -44,18 +44,18 @@ fn along(
     }
     let made = Body::new(&shape, dtype, x.device())?;
     if made.numel() > 0 {
-        fork!([&made, &rows], cpu: transform(rows.host()?, made.host()?), gpu: no_shader("fft", x.dtype))?;
+        fork!(over [made, rows], with [x], cpu: transform(rows.host()?, made.host()?), gpu: no_shader("fft", x.dtype))?;
     }
     Ok(made.with_layout(made.layout.transpose(dim, -1)?))
 }
 
 /// Transforms complex numbers along the dimensions.
 fn transform_dims(x: &Body, dims: &[i64], forward: bool, scale: f64) -> Result<Body> {
-    fork!([x], cpu: Ok(()), gpu: no_shader("fft", x.dtype))?;
+    fork!([&x], cpu: Ok(()), gpu: no_shader("fft", x.dtype))?;
     let mut made = x.clone();
     for (at, &dim) in dims.iter().enumerate() {
         let (scale, length) = (if at == 0 { scale } else { 1.0 }, x.shape()[dim as usize]);
-        made = along(&made, dim, length, x.dtype, |from, to| {
+        made = along(&made, dim, length, x.dtype, move |from, to| {
             // SAFETY: both are contiguous and have the same shape and dtype; `to` is new.
             unsafe { crate::cpu::fft::complex(from, to, !forward, scale) }
         })?;
@@ -147,7 +147,7 @@ impl FftR2C {
         let by = scale(normalization, count_elements(x.shape(), &dim));
         let (last, others) = split_last(&dim)?;
         let n = x.shape()[last as usize];
-        let half = along(&x, last, n / 2 + 1, x.dtype.to_complex(), |from, to| {
+        let half = along(&x, last, n / 2 + 1, x.dtype.to_complex(), move |from, to| {
             // SAFETY: both are contiguous, `to` is new, and their rows have the lengths that the kernel expects.
             unsafe { crate::cpu::fft::from_real(from, to, by) }
         })?;
@@ -176,7 +176,7 @@ impl FftC2R {
         shape[last as usize] = n;
         let by = scale(normalization, count_elements(&shape, &dim));
         let half = transform_dims(&x, others, false, 1.0)?;
-        let made = along(&half, last, n, x.dtype.to_real(), |from, to| {
+        let made = along(&half, last, n, x.dtype.to_real(), move |from, to| {
             // SAFETY: both are contiguous, `to` is new, and their rows have the lengths that the kernel expects.
             unsafe { crate::cpu::fft::to_real(from, to, by) }
         })?;

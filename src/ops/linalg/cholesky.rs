@@ -11,7 +11,7 @@ fn factor(x: &Body, upper: bool, checked: Checked) -> Result<[Body; 2]> {
     // For the upper factor, decompose the transpose, which is the conjugate matrix, and transpose the lower factor.
     let out = by_columns(&if upper { transposed(x)? } else { x.clone() })?;
     if out.numel() > 0 {
-        fork!([&out, &info],
+        fork!(over [out, info], with [],
             cpu: crate::cpu::linalg::cholesky(out.host()?, info.host()?),
             gpu: no_shader("linalg_cholesky", out.dtype))?;
     }

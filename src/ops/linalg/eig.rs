@@ -19,7 +19,7 @@ fn decompose(x: &Body, with_vectors: bool) -> Result<[Body; 2]> {
     let vectors = columns(x.shape(), dtype, x.device())?;
     crate::operator::bodies::copy(&vectors, x)?;
     if vectors.numel() > 0 {
-        fork!([&vectors, &values, &info],
+        fork!(over [vectors, values, info], with [real, with_vectors, x],
             cpu: crate::cpu::linalg::eig(vectors.host()?, values.host()?, info.host()?, real, with_vectors),
             gpu: no_shader("linalg_eig", x.dtype))?;
     }

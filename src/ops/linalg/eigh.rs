@@ -21,7 +21,7 @@ fn decompose(x: &Body, upper: bool, with_vectors: bool) -> Result<[Body; 2]> {
     };
     let values = filled(&batch_of(x, &[n]), Scalar::Int(0), x.dtype.to_real(), x.device())?;
     if vectors.numel() > 0 || !has_kernel(x.dtype) {
-        fork!([&vectors, &values, &info],
+        fork!(over [vectors, values, info], with [with_vectors, x],
             cpu: crate::cpu::linalg::eigh(vectors.host()?, values.host()?, info.host()?, with_vectors),
             gpu: no_shader("linalg_eigh", x.dtype))?;
     }

@@ -21,7 +21,7 @@ impl LinalgLdlFactorEx {
         let (ld, info) = (by_columns(&x)?, codes(&x)?);
         let pivots = filled(&batch_of(&x, &[n]), Scalar::Int(0), DType::I32, x.device())?;
         if ld.numel() > 0 || !has_kernel(x.dtype) {
-            fork!([&ld, &pivots, &info],
+            fork!(over [ld, pivots, info], with [hermitian],
                 cpu: crate::cpu::linalg::ldl(ld.host()?, pivots.host()?, info.host()?, hermitian),
                 gpu: no_shader("linalg_ldl_factor_ex", ld.dtype))?;
         }
@@ -108,7 +108,7 @@ impl LinalgLdlSolve {
         if out.numel() > 0 {
             let n = rows_and_columns(ld.shape())[0];
             let (ld, pivots) = (by_columns(&wide(&ld, &[n, n]))?, duplicate(&wide(&pivots, &[n]))?);
-            fork!([&ld, &pivots, &out],
+            fork!(over [ld, pivots, out], with [hermitian],
                 cpu: crate::cpu::linalg::ldl_solve(ld.host()?, pivots.host()?, out.host()?, hermitian),
                 gpu: no_shader("linalg_ldl_solve", out.dtype))?;
         }

@@ -16,7 +16,7 @@ pub fn factor(x: &Body) -> Result<[Body; 3]> {
     let (lu, info) = (by_columns(x)?, codes(x)?);
     let pivots = filled(&batch_of(x, &[m.min(n)]), Scalar::Int(0), DType::I32, x.device())?;
     if lu.numel() > 0 || !has_kernel(x.dtype) {
-        fork!([&lu, &pivots, &info],
+        fork!(over [lu, pivots, info], with [],
             cpu: crate::cpu::linalg::lu(lu.host()?, pivots.host()?, info.host()?),
             gpu: no_shader("linalg_lu_factor", lu.dtype))?;
     }
@@ -33,7 +33,7 @@ pub fn substitute(lu: &Body, pivots: &Body, b: &Body, adjoint: bool) -> Result<B
     }
     let n = rows_and_columns(lu.shape())[0];
     let (lu, pivots) = (by_columns(&wide(lu, &[n, n]))?, duplicate(&wide(pivots, &[n]))?);
-    fork!([&lu, &pivots, &out],
+    fork!(over [lu, pivots, out], with [adjoint],
         cpu: crate::cpu::linalg::lu_solve(lu.host()?, pivots.host()?, out.host()?, adjoint),
         gpu: no_shader("linalg_lu_solve", out.dtype))?;
     Ok(out)

@@ -11,7 +11,7 @@ fn triangle_of(reflected: &Body, rows: usize) -> Result<Body> {
     let r = by_columns(&leading(reflected, -2, rows)?)?;
     let lower = transposed(&r)?;
     if r.numel() > 0 {
-        fork!([&lower], cpu: done(crate::cpu::triangle::keep_triangle(lower.host()?, 0, true)),
+        fork!(over [lower], with [r], cpu: done(crate::cpu::triangle::keep_triangle(lower.host()?, 0, true)),
             gpu: no_shader("linalg_qr", r.dtype))?;
     }
     Ok(r)
@@ -21,7 +21,7 @@ fn triangle_of(reflected: &Body, rows: usize) -> Result<Body> {
 fn factor(x: &Body, tau: &Body) -> Result<[Body; 2]> {
     let a = by_columns(x)?;
     if a.numel() > 0 {
-        fork!([&a, tau], cpu: crate::cpu::linalg::reflect(a.host()?, tau.host()?), gpu: no_shader("linalg_qr", x.dtype))?;
+        fork!(over [a, tau], with [x], cpu: crate::cpu::linalg::reflect(a.host()?, tau.host()?), gpu: no_shader("linalg_qr", x.dtype))?;
     }
     Ok([a, tau.clone()])
 }
@@ -41,7 +41,7 @@ fn decompose(x: &Body, mode: &str) -> Result<[Body; 2]> {
         if k > 0 {
             copy(&leading(&q, -1, k)?, &leading(&a, -1, k)?)?;
         }
-        fork!([&q, &tau], cpu: crate::cpu::linalg::unreflect(q.host()?, tau.host()?), gpu: no_shader("linalg_qr", x.dtype))?;
+        fork!(over [q, tau], with [x], cpu: crate::cpu::linalg::unreflect(q.host()?, tau.host()?), gpu: no_shader("linalg_qr", x.dtype))?;
     }
     Ok([q, r])
 }

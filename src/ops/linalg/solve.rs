@@ -215,7 +215,7 @@ fn invert(lu: &Body, pivots: &Body) -> Result<Body> {
     // The identity matrix is its own transpose, so this makes it column-major.
     let out = transposed(&units(lu)?)?;
     if out.numel() > 0 {
-        fork!([lu, pivots, &out],
+        fork!(over [lu, pivots, out], with [],
             cpu: crate::cpu::linalg::lu_invert(lu.host()?, pivots.host()?, out.host()?),
             gpu: no_shader("linalg_inv", out.dtype))?;
     }
@@ -319,7 +319,7 @@ fn determinants(lu: &Body, pivots: &Body) -> Result<Body> {
     let out = filled(lead(lu), Scalar::Int(1), lu.dtype, lu.device())?;
     // The determinant of an empty matrix is 1.
     if out.numel() > 0 && lu.numel() > 0 {
-        fork!([lu, pivots, &out],
+        fork!(over [lu, pivots, out], with [],
             cpu: crate::cpu::linalg::determinant(lu.host()?, pivots.host()?, out.host()?, None),
             gpu: no_shader("linalg_det", lu.dtype))?;
     }
@@ -332,7 +332,7 @@ fn logarithms(lu: &Body, pivots: &Body) -> Result<[Body; 2]> {
     let sign = filled(lead(lu), Scalar::Int(1), lu.dtype, lu.device())?;
     let size = filled(lead(lu), Scalar::Int(0), lu.dtype.to_real(), lu.device())?;
     if sign.numel() > 0 && lu.numel() > 0 {
-        fork!([lu, pivots, &sign, &size],
+        fork!(over [lu, pivots, sign, size], with [],
             cpu: crate::cpu::linalg::determinant(lu.host()?, pivots.host()?, sign.host()?, Some(size.host()?)),
             gpu: no_shader("linalg_slogdet", lu.dtype))?;
     }

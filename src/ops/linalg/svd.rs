@@ -33,7 +33,7 @@ fn decompose(x: &Body, full: bool) -> Result<[Body; 3]> {
         if n > 0 {
             copy(&leading(&u, -1, n)?, x)?;
         }
-        fork!([&u, &s, &v, &info],
+        fork!(over [u, s, v, info], with [x],
             cpu: crate::cpu::linalg::svd(u.host()?, s.host()?, Some(v.host()?), info.host()?),
             gpu: no_shader("linalg_svd", x.dtype))?;
     }
@@ -47,7 +47,7 @@ fn values_of(x: &Body) -> Result<Body> {
     let (a, info) = (by_columns(&if m < n { transposed(x)? } else { x.clone() })?, codes(x)?);
     let s = filled(&batch_of(x, &[m.min(n)]), Scalar::Int(0), x.dtype.to_real(), x.device())?;
     if a.numel() > 0 || !has_kernel(x.dtype) {
-        fork!([&a, &s, &info],
+        fork!(over [a, s, info], with [x],
             cpu: crate::cpu::linalg::svd(a.host()?, s.host()?, None, info.host()?),
             gpu: no_shader("linalg_svd", x.dtype))?;
     }

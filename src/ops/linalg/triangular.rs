@@ -20,7 +20,7 @@ fn solution(a: &Body, b: &Body, upper: bool, left: bool, unit: bool) -> Result<B
         return Ok(out);
     }
     let a = by_columns(&wide(a))?;
-    fork!([&a, &out],
+    fork!(over [a, out], with [upper, unit],
         cpu: crate::cpu::linalg::solve_triangular(a.host()?, out.host()?, upper, unit),
         gpu: no_shader("linalg_solve_triangular", out.dtype))?;
     Ok(out)

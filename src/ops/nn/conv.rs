@@ -139,12 +139,12 @@ fn into(out: &Body, x: &Body, w: &Body, bias: Option<&Body>, options: &ConvOptio
     }
     if options.transposed {
         let conv = sizes(options, out.shape(), w.shape(), x.shape());
-        return fork!([out, x, w],
+        return fork!(over [out, x, w], with [conv, bias],
             cpu: crate::cpu::conv::backward_input(&conv, out.host()?, x.host()?, w.host()?, bias.map(Body::host).transpose()?),
             gpu: crate::gpu::conv_backward_input(&conv.windows, conv.groups, out.gpu()?, x.gpu()?, w.gpu()?, bias.map(Body::gpu).transpose()?));
     }
     let conv = sizes(options, x.shape(), w.shape(), out.shape());
-    fork!([out, x, w],
+    fork!(over [out, x, w], with [conv, bias],
         cpu: crate::cpu::conv::forward(&conv, out.host()?, x.host()?, w.host()?, bias.map(Body::host).transpose()?),
         gpu: crate::gpu::conv_forward(&conv.windows, conv.groups, out.gpu()?, x.gpu()?, w.gpu()?, bias.map(Body::gpu).transpose()?))
 }
@@ -178,7 +178,7 @@ fn gradients(g: &Body, x: &Body, w: &Body, options: &ConvOptions, wants: [bool; 
             // The image of a transposed convolution is its result.
             let (image, result) = if options.transposed { (&wide_g, &wide_x) } else { (&wide_x, &wide_g) };
             let conv = sizes(options, image.shape(), w.shape(), result.shape());
-            fork!([&out, image, result],
+            fork!(over [out, image, result], with [conv],
                 cpu: crate::cpu::conv::backward_weight(&conv, out.host()?, image.host()?, result.host()?),
                 gpu: crate::gpu::conv_backward_weight(&conv.windows, conv.groups, out.gpu()?, image.gpu()?, result.gpu()?))?;
         }

@@ -143,7 +143,7 @@ impl CtcLoss {
         let loss = Body::new(&[of.samples], dtype, log_probs.device())?;
         let alpha = Body::new(&[of.samples, of.steps, of.places], dtype, log_probs.device())?;
         if of.samples > 0 {
-            fork!([&loss, &probabilities],
+            fork!(over [loss, probabilities], with [of, alpha, targets],
                 cpu: kernel::forward(&of, loss.host()?, alpha.host()?, probabilities.host()?, targets.host()?),
                 gpu: crate::gpu::ctc(&of, loss.gpu()?, alpha.gpu()?, probabilities.gpu()?, targets.gpu()?))?;
         }
@@ -197,7 +197,7 @@ impl CtcLossBackward {
         let [grad, loss, alpha, log_probs] =
             [dense(&to_dtype(grad, log_probs.dtype())?)?, dense(loss)?, dense(alpha)?, dense(log_probs)?];
         if out.numel() > 0 {
-            fork!([&out, &log_probs],
+            fork!(over [out, log_probs], with [of, grad, loss, alpha, targets],
             cpu: kernel::backward(
                 &of,
                 out.host()?,

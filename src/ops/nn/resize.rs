@@ -204,7 +204,7 @@ fn resize(x: &Body, sizes: &[usize], ways: &[ResizeOptions], back: bool) -> Resu
             if taps.change_nothing() && (made || rest > 0) {
                 continue;
             }
-            fork!([&out, &now],
+            fork!(over [out, now], with [outer, inner, taps],
                 cpu: crate::cpu::resample::resample(out.host()?, now.host()?, outer, inner, &taps),
                 gpu: crate::gpu::resample(flat(&out)?.gpu()?, flat(&now)?.gpu()?, outer, inner, &taps))?;
         }

@@ -58,7 +58,7 @@ fn run(windows: &Windows, out: &Body, x: &Body, back: bool) -> Result<()> {
         flat(images, &image),
         flat(columns, &[samples, channels * windows.kernel_numel(), windows.positions()]),
     );
-    fork!([&images, &columns],
+    fork!(over [images, columns], with [back, windows, planes],
     cpu: {
         let (to, from) = if back { (&images, &columns) } else { (&columns, &images) };
         crate::cpu::unfold::unfold(windows, planes, to.host()?, from.host()?, back);

@@ -55,8 +55,7 @@ impl Poisson {
         if Tensor::new(bodies::reduce(Reduction::Min, &rate, &dims, DType::F64)?).item()?.as_f64() < 0.0 {
             return Err(Error::runtime("invalid Poisson rate, expected rate to be non-negative"));
         }
-        let mut s = stream(&generator);
-        fork!([&out, &rate], cpu: done(cpu::poisson(&mut s.cpu, out.host()?, rate.host()?)),
+        fork!(over [out, rate], with [generator], cpu: done(cpu::poisson(&mut stream(&generator).cpu, out.host()?, rate.host()?)),
             gpu: no_shader("poisson", out.dtype))?;
         Ok(out)
     }
@@ -71,9 +70,8 @@ impl Binomial {
         let (count, prob) = (count.body(), prob.body());
         need("binomial_cpu", count.dtype, false)?;
         let out = empty_body(&count)?;
-        let mut s = stream(&generator);
-        fork!([&out, &count, &prob],
-            cpu: done(cpu::binomial(&mut s.cpu, out.host()?, count.host()?, prob.host()?)),
+        fork!(over [out, count, prob], with [generator],
+            cpu: done(cpu::binomial(&mut stream(&generator).cpu, out.host()?, count.host()?, prob.host()?)),
             gpu: no_shader("binomial", out.dtype))?;
         Ok(out)
     }
@@ -94,8 +92,7 @@ impl StandardGamma {
         let alpha = input.body();
         need("gamma_cpu", alpha.dtype, false)?;
         let out = empty_body(&alpha)?;
-        let mut s = stream(&generator);
-        fork!([&out, &alpha], cpu: done(cpu::gamma(&mut s.cpu, out.host()?, alpha.host()?)),
+        fork!(over [out, alpha], with [generator], cpu: done(cpu::gamma(&mut stream(&generator).cpu, out.host()?, alpha.host()?)),
             gpu: no_shader("_standard_gamma", out.dtype))?;
         Ok(out)
     }
@@ -110,7 +107,7 @@ impl StandardGammaGrad {
         let (alpha, sample) = (input.body(), output.body());
         need("_standard_gamma_grad_cpu", alpha.dtype, false)?;
         let out = empty_body(&alpha)?;
-        fork!([&out, &alpha, &sample],
+        fork!(over [out, alpha, sample], with [],
             cpu: done(cpu::gamma_slope(out.host()?, alpha.host()?, sample.host()?)),
             gpu: no_shader("_standard_gamma_grad", out.dtype))?;
         Ok(out)
@@ -155,7 +152,7 @@ impl DirichletGrad {
         let (x, alpha, total) = (x.body(), alpha.body(), total.body());
         need("_dirichlet_grad_cpu", x.dtype, false)?;
         let out = empty_body(&x)?;
-        fork!([&out, &x, &alpha, &total],
+        fork!(over [out, x, alpha, total], with [],
             cpu: done(cpu::dirichlet_slope(out.host()?, x.host()?, alpha.host()?, total.host()?)),
             gpu: no_shader("_dirichlet_grad", out.dtype))?;
         Ok(out)

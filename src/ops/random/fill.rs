@@ -59,9 +59,8 @@ pub fn fill_uniform(body: &Body, from: f64, to: f64, generator: Option<Generator
     if body.numel() == 0 {
         return Ok(());
     }
-    let mut s = stream(&generator);
-    fork!([body], cpu: done(cpu::uniform(&mut s.cpu, body.host()?, from, to)),
-        gpu: crate::gpu::uniform(body.gpu()?, s.place(body.numel()), from, to))
+    fork!(over [body], with [generator, from, to], cpu: done(cpu::uniform(&mut stream(&generator).cpu, body.host()?, from, to)),
+        gpu: crate::gpu::uniform(body.gpu()?, stream(&generator).place(body.numel()), from, to))
 }
 
 /// Fills with normally distributed random numbers.
@@ -77,9 +76,8 @@ pub fn fill_normal(body: &Body, mean: f64, std: f64, generator: Option<Generator
     if body.numel() == 0 {
         return Ok(());
     }
-    let mut s = stream(&generator);
-    fork!([body], cpu: done(cpu::normal(&mut s.cpu, body.host()?, mean, std)),
-        gpu: crate::gpu::normal(body.gpu()?, s.place(body.numel()), mean, std))
+    fork!(over [body], with [generator, mean, std], cpu: done(cpu::normal(&mut stream(&generator).cpu, body.host()?, mean, std)),
+        gpu: crate::gpu::normal(body.gpu()?, stream(&generator).place(body.numel()), mean, std))
 }
 
 /// Fills with exponentially distributed random numbers with rate `lambd`.
@@ -91,9 +89,8 @@ pub fn fill_exponential(body: &Body, lambd: f64, generator: Option<Generator>) -
     if body.numel() == 0 {
         return Ok(());
     }
-    let mut s = stream(&generator);
-    fork!([body], cpu: done(cpu::exponential(&mut s.cpu, body.host()?, lambd)),
-        gpu: crate::gpu::exponential(body.gpu()?, s.place(body.numel()), lambd))
+    fork!(over [body], with [generator, lambd], cpu: done(cpu::exponential(&mut stream(&generator).cpu, body.host()?, lambd)),
+        gpu: crate::gpu::exponential(body.gpu()?, stream(&generator).place(body.numel()), lambd))
 }
 
 /// Fills with geometrically distributed random numbers: the number of trials with probability `p` up to the first success.
@@ -108,9 +105,8 @@ pub fn fill_geometric(body: &Body, p: f64, generator: Option<Generator>) -> Resu
     if body.numel() == 0 {
         return Ok(());
     }
-    let mut s = stream(&generator);
-    fork!([body], cpu: done(cpu::geometric(&mut s.cpu, body.host()?, p)),
-        gpu: crate::gpu::geometric(body.gpu()?, s.place(body.numel()), p))
+    fork!(over [body], with [generator, p], cpu: done(cpu::geometric(&mut stream(&generator).cpu, body.host()?, p)),
+        gpu: crate::gpu::geometric(body.gpu()?, stream(&generator).place(body.numel()), p))
 }
 
 /// Fills with random numbers of the Cauchy distribution.
@@ -122,9 +118,8 @@ pub fn fill_cauchy(body: &Body, median: f64, sigma: f64, generator: Option<Gener
     if body.numel() == 0 {
         return Ok(());
     }
-    let mut s = stream(&generator);
-    fork!([body], cpu: done(cpu::cauchy(&mut s.cpu, body.host()?, median, sigma)),
-        gpu: crate::gpu::cauchy(body.gpu()?, s.place(body.numel()), median, sigma))
+    fork!(over [body], with [generator, median, sigma], cpu: done(cpu::cauchy(&mut stream(&generator).cpu, body.host()?, median, sigma)),
+        gpu: crate::gpu::cauchy(body.gpu()?, stream(&generator).place(body.numel()), median, sigma))
 }
 
 /// Fills with log-normally distributed random numbers.
@@ -136,9 +131,8 @@ pub fn fill_log_normal(body: &Body, mean: f64, std: f64, generator: Option<Gener
     if body.numel() == 0 {
         return Ok(());
     }
-    let mut s = stream(&generator);
-    fork!([body], cpu: done(cpu::log_normal(&mut s.cpu, body.host()?, mean, std)),
-        gpu: crate::gpu::log_normal(body.gpu()?, s.place(body.numel()), mean, std))
+    fork!(over [body], with [generator, mean, std], cpu: done(cpu::log_normal(&mut stream(&generator).cpu, body.host()?, mean, std)),
+        gpu: crate::gpu::log_normal(body.gpu()?, stream(&generator).place(body.numel()), mean, std))
 }
 
 /// Fills with random integers below `to`, or from `from` up to, but not including, `to`; by default all that the dtype can hold.
@@ -181,9 +175,8 @@ fn draw_integers(body: &Body, low: i64, last: i64, generator: &Option<Generator>
     if body.numel() == 0 {
         return Ok(());
     }
-    let mut s = stream(generator);
-    fork!([body], cpu: done(cpu::randint(&mut s.cpu, body.host()?, low, last)),
-        gpu: crate::gpu::randint(body.gpu()?, s.place(body.numel()), low, last.wrapping_add(1)))
+    fork!(over [body], with [generator, low, last], cpu: done(cpu::randint(&mut stream(&generator).cpu, body.host()?, low, last)),
+        gpu: crate::gpu::randint(body.gpu()?, stream(&generator).place(body.numel()), low, last.wrapping_add(1)))
 }
 
 pub(super) fn fill_integers(body: &Body, low: i64, high: i64, generator: &Option<Generator>) -> Result<()> {
@@ -220,9 +213,8 @@ fn fill_whole_range(body: &Body, generator: &Option<Generator>) -> Result<()> {
     if body.numel() == 0 {
         return Ok(());
     }
-    let mut s = stream(generator);
-    fork!([body], cpu: { let _: i64 = high; done(cpu::random(&mut s.cpu, body.host()?)) },
-        gpu: crate::gpu::randint(body.gpu()?, s.place(body.numel()), 0, high))
+    fork!(over [body], with [generator, high], cpu: { let _: i64 = high; done(cpu::random(&mut stream(&generator).cpu, body.host()?)) },
+        gpu: crate::gpu::randint(body.gpu()?, stream(&generator).place(body.numel()), 0, high))
 }
 
 /// Fills with 1, with probability `p`, or 0.
@@ -234,9 +226,8 @@ pub fn fill_coin(body: &Body, p: f64, generator: Option<Generator>) -> Result<()
     if body.numel() == 0 {
         return Ok(());
     }
-    let mut s = stream(&generator);
-    fork!([body], cpu: done(cpu::bernoulli(&mut s.cpu, body.host()?, p)),
-        gpu: crate::gpu::bernoulli(body.gpu()?, s.place(body.numel()), crate::gpu::Source::Scalar(Scalar::Float(p))))
+    fork!(over [body], with [generator, p], cpu: done(cpu::bernoulli(&mut stream(&generator).cpu, body.host()?, p)),
+        gpu: crate::gpu::bernoulli(body.gpu()?, stream(&generator).place(body.numel()), crate::gpu::Source::Scalar(Scalar::Float(p))))
 }
 
 /// Fills with 1, with the probabilities `p`, or 0. `p` has the shape of `body`.
@@ -247,7 +238,6 @@ pub(super) fn fill_coins(body: &Body, p: &Body, generator: &Option<Generator>) -
         return Ok(());
     }
     improbable(super::BERNOULLI.name, p, "Expected p_in >= 0 && p_in <= 1 to be true, but got false.")?;
-    let mut s = stream(generator);
-    fork!([body, p], cpu: done(cpu::bernoulli_tensor(&mut s.cpu, body.host()?, p.host()?)),
-        gpu: crate::gpu::bernoulli(body.gpu()?, s.place(body.numel()), crate::gpu::Source::View(p.gpu()?)))
+    fork!(over [body, p], with [generator], cpu: done(cpu::bernoulli_tensor(&mut stream(&generator).cpu, body.host()?, p.host()?)),
+        gpu: crate::gpu::bernoulli(body.gpu()?, stream(&generator).place(body.numel()), crate::gpu::Source::View(p.gpu()?)))
 }

@@ -524,9 +524,8 @@ pub fn randperm(
     check_countable(n, dtype)?;
     let own = if device.is_none_or(|device| device.is_cpu()) { dtype } else { DType::I64 };
     let line = |body: &Body| {
-        let mut s = stream(&generator);
-        fork!([body], cpu: done(cpu::randperm(&mut s.cpu, body.host()?)),
-            gpu: crate::gpu::randperm(body.gpu()?, s.place(body.numel())))
+        fork!(over [body], with [generator], cpu: done(cpu::randperm(&mut stream(&generator).cpu, body.host()?)),
+            gpu: crate::gpu::randperm(body.gpu()?, stream(&generator).place(body.numel())))
     };
     let options = TensorOptions { dtype: Some(own), device, requires_grad: false };
     let out = new_filled_by(&shape, options, |body| each_line(body, line))?;

@@ -110,7 +110,7 @@ fn along(input: &Tensor, dim: i64, keepdim: bool, largest: bool) -> Result<[Body
     let values = Body::new(&kept, x.dtype, x.device())?;
     let indices = Body::new(&kept, DType::I64, x.device())?;
     if values.numel() > 0 {
-        fork!([&values, &x],
+        fork!(over [values, x], with [indices, at, largest],
             cpu: done(crate::cpu::reduce::max_with_index(values.host()?, indices.host()?, x.host()?, at, largest)),
             gpu: crate::gpu::max_with_index(values.gpu()?, indices.gpu()?, x.gpu()?, at, largest))?;
     }

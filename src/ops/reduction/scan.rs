@@ -22,7 +22,7 @@ macro_rules! scan {
         let dim = wrap_dim($dim, x.layout.ndim())?;
         let out = Body::new(x.shape(), x.dtype, x.device())?;
         if out.numel() > 0 {
-            fork!([&out, &x], cpu: done($cpu(out.host()?, x.host()?, dim)),
+            fork!(over [out, x], with [dim], cpu: done($cpu(out.host()?, x.host()?, dim)),
                 gpu: match crate::gpu::Scan::$gpu {
                     sum @ crate::gpu::Scan::Sum => crate::operator::bodies::part_by_part(&out, &x, |out, x| crate::gpu::scan(sum, out.gpu()?, x.gpu()?, dim)),
                     other => crate::gpu::scan(other, out.gpu()?, x.gpu()?, dim),
@@ -68,7 +68,7 @@ impl Logcumsumexp {
         }
         let out = Body::new(x.shape(), x.dtype, x.device())?;
         if out.numel() > 0 {
-            fork!([&out, &x], cpu: crate::cpu::scan::logcumsumexp(out.host()?, x.host()?, dim),
+            fork!(over [out, x], with [dim], cpu: crate::cpu::scan::logcumsumexp(out.host()?, x.host()?, dim),
                 gpu: crate::gpu::scan(crate::gpu::Scan::LogSumExp, out.gpu()?, x.gpu()?, dim))?;
         }
         Ok(with_shape(out, &input.shape()))
@@ -196,7 +196,7 @@ fn running(input: &Tensor, dim: i64, largest: bool) -> Result<[Body; 2]> {
     let values = Body::new(x.shape(), x.dtype, x.device())?;
     let indices = Body::new(x.shape(), DType::I64, x.device())?;
     if values.numel() > 0 {
-        fork!([&values, &x], cpu: done(match largest {
+        fork!(over [values, x], with [largest, indices, at], cpu: done(match largest {
                 true => crate::cpu::scan::cummax(values.host()?, indices.host()?, x.host()?, at),
                 false => crate::cpu::scan::cummin(values.host()?, indices.host()?, x.host()?, at),
             }),

@@ -10,7 +10,7 @@ use crate::ops::reduction::reduce::{count, mean, no_grad, ratio, reduce_dims};
 fn spread_over(x: &Body, dims: &[usize], correction: f64, root: bool) -> Result<Body> {
     let out = Body::new(&kept_shape(x.shape(), dims), x.dtype, x.device())?;
     if out.numel() > 0 {
-        fork!([&out, x], cpu: crate::cpu::reduce::var(out.host()?, x.host()?, dims, correction, root),
+        fork!(over [out, x], with [dims, correction, root], cpu: crate::cpu::reduce::var(out.host()?, x.host()?, dims, correction, root),
             gpu: crate::gpu::var(out.gpu()?, x.gpu()?, dims, correction, root))?;
     }
     Ok(out)

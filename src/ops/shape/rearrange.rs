@@ -70,7 +70,7 @@ fn roll_dim(body: &Body, dim: usize, shift: i64) -> Result<Body> {
 
 /// Writes `x` into `out` with `dims` reversed. The bodies must not be empty.
 fn flip_into(out: &Body, x: &Body, dims: &[usize]) -> Result<()> {
-    fork!([out, x],
+    fork!(over [out, x], with [dims],
     cpu: done(crate::cpu::flip::flip(out.host()?, x.host()?, dims)),
     gpu: crate::operator::bodies::part_by_part(out, x, |out, x| crate::gpu::flip(out.gpu()?, x.gpu()?, dims)))
 }

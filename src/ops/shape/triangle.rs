@@ -14,7 +14,7 @@ fn triangle(name: &str, x: &Body, diagonal: i64, lower: bool) -> Result<Body> {
     }
     if x.device().is_cpu() {
         let out = duplicate(x)?;
-        fork!([&out], cpu: done(crate::cpu::triangle::keep_triangle(out.host()?, diagonal, lower)), gpu: Ok(()))?;
+        fork!(over [out], with [diagonal, lower], cpu: done(crate::cpu::triangle::keep_triangle(out.host()?, diagonal, lower)), gpu: Ok(()))?;
         return Ok(out);
     }
     let out = Body::new(x.shape(), x.dtype, x.device())?;
@@ -22,7 +22,7 @@ fn triangle(name: &str, x: &Body, diagonal: i64, lower: bool) -> Result<Body> {
         part_by_part(
             &out,
             x,
-            |out, x| fork!([out, x], cpu: Ok(()), gpu: crate::gpu::triangle(out.gpu()?, x.gpu()?, diagonal, lower)),
+            |out, x| fork!(over [out, x], with [diagonal, lower], cpu: Ok(()), gpu: crate::gpu::triangle(out.gpu()?, x.gpu()?, diagonal, lower)),
         )?;
     }
     Ok(out)

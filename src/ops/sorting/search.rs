@@ -35,7 +35,7 @@ impl Searchsorted {
         }
         let (sorted, x) = (in_order(&sorted_sequence.body())?, in_order(&input.body())?);
         let sorter = sorter.map(|t| in_order(&t.body())).transpose()?;
-        fork!([&out, &sorted, &x],
+        fork!(over [out, sorted, x], with [sorter, right],
             cpu: crate::cpu::search::search(out.host()?, sorted.host()?, x.host()?, sorter.as_ref().map(Body::host).transpose()?, right),
             gpu: crate::gpu::search(out.gpu()?, sorted.gpu()?, x.gpu()?, sorter.as_ref().map(Body::gpu).transpose()?, right))?;
         Ok(out)

@@ -57,7 +57,7 @@ fn sort_body(x: &Body, dim: usize, descending: bool) -> Result<Picked> {
     }
     if x.numel() > 0 {
         let (values, indices) = (&out.values, &out.indices);
-        fork!([values, x], cpu: crate::cpu::sort::sort(values.host()?, indices.host()?, x.host()?, dim, descending),
+        fork!(over [values, x], with [indices, dim, descending], cpu: crate::cpu::sort::sort(values.host()?, indices.host()?, x.host()?, dim, descending),
             gpu: crate::gpu::sort(values.gpu()?, indices.gpu()?, x.gpu()?, dim, descending))?;
     }
     Ok(out)

@@ -29,20 +29,25 @@ fn map(op: &'static str, x: &Tensor, f: fn(f64) -> f64) -> Result<Body> {
     fork!([&x], cpu: Ok(()), gpu: no_shader(op, x.dtype))?;
     let out = preserved_as(&x, DType::F64)?;
     if out.numel() > 0 {
-        fork!([&out], cpu: done(crate::cpu::wide::map(out.host()?, 16, f)), gpu: no_shader(op, x.dtype))?;
+        fork!(over [out], with [f, op, x], cpu: done(crate::cpu::wide::map(out.host()?, 16, f)), gpu: no_shader(op, x.dtype))?;
     }
     if x.dtype == DType::F64 { Ok(out) } else { preserved_as(&out, x.dtype) }
 }
 
 /// Applies a function to each pair of elements.
 #[cfg_attr(not(feature = "gpu"), allow(unused_variables, reason = "only a GPU is refused, by name"))]
-fn map_pairs(op: &'static str, x: &Tensor, y: &Tensor, f: impl Fn(f64, f64) -> f64 + Sync) -> Result<Body> {
+fn map_pairs(
+    op: &'static str,
+    x: &Tensor,
+    y: &Tensor,
+    f: impl Fn(f64, f64) -> f64 + Copy + Send + Sync + 'static,
+) -> Result<Body> {
     let (x, y) = (x.body(), y.body());
     let shape = broadcast(x.shape(), y.shape())?;
     fork!([&x, &y], cpu: Ok(()), gpu: no_shader(op, x.dtype))?;
     let (out, other) = (copy_as(&x, &shape, DType::F64)?, copy_as(&y, &shape, DType::F64)?);
     if out.numel() > 0 {
-        fork!([&out, &other],
+        fork!(over [out, other], with [op, x],
             cpu: done(crate::cpu::wide::map_pair(out.host()?, other.host()?, 16, f)),
             gpu: no_shader(op, x.dtype))?;
     }

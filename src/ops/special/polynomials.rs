@@ -14,7 +14,7 @@ impl SpecialPolynomial {
                 "special_{name}: derivatives of an order above {MOST} are not supported"
             ))
         })?;
-        map_pairs("polynomial_cpu", input, order, |x, n| polynomial(family, derivative, x, n))
+        map_pairs("polynomial_cpu", input, order, move |x, n| polynomial(family, derivative, x, n))
     }
     fn d_input(g: V, input: &Tensor, order: &Tensor, name: String, derivative: i64) -> Result<V> {
         Ok(g * V::from(SpecialPolynomial::call(input, order, name, derivative + 1)?))

@@ -88,6 +88,8 @@ fn elsewhere<T: Send>(work: impl FnOnce() -> CoreResult<T> + Send) -> PyResult<T
         let text = "maximum recursion depth exceeded: does a hook start the backward that calls it?";
         return Err(Python::attach(|_| PyRecursionError::new_err(text)));
     }
+    // The thread that goes on would capture nothing.
+    crate::storage::access::check()?;
     let inherited = STOPPED.with_borrow(Clone::clone);
     let (first, stopped) = (inherited.is_none(), inherited.unwrap_or_default());
     // Outside of the closure, which is lost if no thread can be started.

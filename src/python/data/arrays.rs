@@ -280,6 +280,7 @@ pub fn shared(tensor: &Bound<'_, PyTensor>) -> PyResult<Shared> {
     let Some(&(kind, _)) = KINDS.iter().find(|known| known.1 == body.dtype) else {
         return Err(PyTypeError::new_err("Got unsupported ScalarType BFloat16"));
     };
+    crate::storage::access::check()?;
     if body.storage.host().is_none() {
         return Err(PyTypeError::new_err(format!(
             "can't convert {} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.",

@@ -206,6 +206,7 @@ fn export<'py, M: Capsuled>(tensor: &Bound<'py, PyTensor>, flags: u64) -> PyResu
             return Err(PyBufferError::new_err(format!("Can't export tensors with the {bit} bit set")));
         }
     }
+    crate::storage::access::check()?;
     let Some(base) = body.storage.host() else {
         return Err(PyBufferError::new_err(format!(
             "Can't export a tensor on {} through DLPack: copy it with .cpu()",

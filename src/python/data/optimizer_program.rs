@@ -10,12 +10,13 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyTuple};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// Pointwise arithmetic on several tensors in one pass. A value is a tuple: the name of a pointwise row, the values that
 /// are its operands, the scalar to whose dtype numbers are rounded, and optionally the dtype to which operators would
 /// promote the operands.
 #[pyclass(frozen, name = "Program", module = "gradiron._core")]
-pub struct PyProgram(Rule);
+pub struct PyProgram(Arc<Rule>);
 
 fn node(tuple: &Bound<'_, PyTuple>) -> PyResult<Node> {
     let word: String = tuple.get_item(0)?.extract()?;
@@ -65,7 +66,8 @@ impl PyProgram {
         kept: Vec<(usize, usize)>,
     ) -> PyResult<PyProgram> {
         let nodes = nodes.iter().map(node).collect::<PyResult<_>>()?;
-        Ok(PyProgram(Rule::new(Program { nodes, operands, scalars, numbers, results, kept })?))
+        let rule = Rule::new(Program { nodes, operands, scalars, numbers, results, kept })?;
+        Ok(PyProgram(Arc::new(rule)))
     }
 
     /// Runs the program over lists of tensors; a scalar is a list with one per tensor, or a single one for

@@ -2,6 +2,7 @@
 
 pub mod anomaly;
 pub mod autocast;
+pub mod capture;
 pub mod default_device;
 #[cfg(feature = "gpu")]
 pub mod gpu;

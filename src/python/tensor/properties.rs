@@ -162,7 +162,7 @@ impl PyTensor {
     fn data_ptr(&self) -> PyResult<ToObject<usize>> {
         vmap::need_storage(&self.tensor)?;
         let body = self.tensor.body();
-        let start = body.storage.host().map_or_else(|| body.storage.id(), |p| p as usize);
+        let start = body.storage.address().unwrap_or_else(|| body.storage.id());
         let nowhere = body.numel() == 0 || body.device().is_meta();
         Ok(ToObject(if nowhere { 0 } else { start + body.layout.offset * body.dtype.size() }))
     }

@@ -110,7 +110,7 @@ fn largest(
             return Err(Error::runtime("max_pool: images of 2^32 elements or more are not supported"));
         }
         let planes = x.numel() / size;
-        fork!([&values, &x],
+        fork!(over [values, x], with [pool, planes, indices],
             cpu: crate::cpu::pool::max_pool(pool, planes, values.host()?, indices.host()?, x.host()?),
             gpu: crate::gpu::max_pool(pool, values.gpu()?, indices.gpu()?, x.gpu()?))?;
     }
@@ -152,7 +152,7 @@ fn means(
         let x = convert(input, dtype)?;
         let planes = x.numel() / from.iter().product::<usize>();
         let back = like.is_some();
-        fork!([&out, &x],
+        fork!(over [out, x], with [pool, planes, back],
             cpu: crate::cpu::pool::avg_pool(pool, planes, out.host()?, x.host()?, back),
             gpu: crate::gpu::avg_pool(pool, out.gpu()?, x.gpu()?, back))?;
     }
@@ -188,7 +188,7 @@ fn max_pool_gradient(
         return match_format(out, input, dims);
     };
     let (g, indices) = (dense(g)?, dense(indices)?);
-    fork!([&out, &g, &indices], cpu: Ok(()),
+    fork!(over [out, g, indices], with [pool], cpu: Ok(()),
         gpu: crate::gpu::max_pool_backward(pool, out.gpu()?, g.gpu()?, indices.gpu()?))?;
     match_format(out, input, dims)
 }

@@ -1,0 +1,13 @@
+//! Capture and replay: the kernels that a thread runs are written down, and run again without Python, without operators
+//! and without a graph. A kernel is captured where it meets its memory (`fork!`, pointwise rows, groups), so that
+//! forward, backward, higher derivatives, optimizers and random numbers are captured alike.
+
+mod keep;
+mod memory;
+mod program;
+mod recorder;
+
+pub use keep::{Copied, Keep, See, Whole};
+pub(crate) use keep::{keep_clone, keep_copy};
+pub use program::Captured;
+pub use recorder::{Capture, Recorder, record};

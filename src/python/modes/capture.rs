@@ -1,0 +1,64 @@
+//! Captures of kernels, for `torch.cuda.CUDAGraph`.
+
+use crate::capture::{Capture, Captured};
+use crate::python::objects::ToObject;
+use crate::storage::access;
+use gradiron_macros::pymethods;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use std::cell::RefCell;
+
+thread_local! {
+    static CAPTURE: RefCell<Option<Capture>> = const { RefCell::new(None) };
+}
+
+/// Begins to capture the kernels of this thread. Unless `runs`, only replays run them.
+#[pyfunction]
+pub fn begin_capture(runs: bool) -> PyResult<()> {
+    let capture = Capture::begin(runs)?;
+    CAPTURE.set(Some(capture));
+    Ok(())
+}
+
+/// Ends this thread's capture.
+#[pyfunction]
+pub fn end_capture() -> PyResult<PyCaptured> {
+    let capture = CAPTURE.take().ok_or_else(|| PyRuntimeError::new_err("this thread is not capturing"))?;
+    Ok(PyCaptured(capture.end()?))
+}
+
+/// Ends this thread's capture, if there is one, and discards it.
+#[pyfunction]
+pub fn discard_capture() {
+    drop(CAPTURE.take());
+}
+
+/// Return whether this thread is capturing.
+#[pyfunction]
+pub fn is_capturing() -> bool {
+    access::captures()
+}
+
+/// Captured kernels.
+#[pyclass(frozen, name = "Captured", module = "gradiron._core")]
+pub struct PyCaptured(Captured);
+
+#[pymethods]
+impl PyCaptured {
+    /// Run all kernels again.
+    fn replay(&self, py: Python<'_>) -> PyResult<()> {
+        Ok(py.detach(|| self.0.replay())?)
+    }
+
+    /// The number of kernels.
+    #[getter]
+    fn kernels(&self) -> ToObject<usize> {
+        ToObject(self.0.kernels())
+    }
+
+    /// The bytes of memory that only these kernels reach.
+    #[getter]
+    fn bytes(&self) -> ToObject<usize> {
+        ToObject(self.0.bytes())
+    }
+}
