@@ -2,12 +2,12 @@
 //! and without a graph. A kernel is captured where it meets its memory (`fork!`, pointwise rows, groups), so that
 //! forward, backward, higher derivatives, optimizers and random numbers are captured alike.
 
-mod keep;
 mod memory;
 mod program;
 mod recorder;
+mod retain;
 
-pub use keep::{Copied, Keep, See, Whole};
-pub(crate) use keep::{keep_clone, keep_copy};
 pub use program::Captured;
 pub use recorder::{Capture, Recorder, record};
+pub use retain::{Copied, Retain, See, Whole};
+pub(crate) use retain::{retain_clone, retain_copy};

@@ -35,17 +35,16 @@ from ._random import (
     set_rng_state_all,
 )
 from ._stream import (
-    CUDAGraph,
     Event,
     Stream,
     StreamContext,
     current_stream,
     default_stream,
-    graph,
-    is_current_stream_capturing,
     set_stream,
     stream,
 )
+
+from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing, make_graphed_callables
 
 __all__ = [
     "CUDAGraph",
@@ -67,6 +66,7 @@ __all__ = [
     "get_rng_state",
     "get_rng_state_all",
     "graph",
+    "graph_pool_handle",
     "init",
     "initial_seed",
     "ipc_collect",
@@ -74,6 +74,7 @@ __all__ = [
     "is_bf16_supported",
     "is_current_stream_capturing",
     "is_initialized",
+    "make_graphed_callables",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",

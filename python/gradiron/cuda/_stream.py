@@ -152,45 +152,6 @@ def stream(stream: Stream | None) -> StreamContext:
     return StreamContext(stream)
 
 
-class CUDAGraph:
-    """Recorded GPU work, which is not supported.
-
-    Args:
-        args, options: ignored.
-
-    Examples:
-        >>> torch.cuda.CUDAGraph()
-        Traceback (most recent call last):
-        NotImplementedError: torch.cuda.CUDAGraph: gradiron submits work each time; it records none
-    """
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        raise NotImplementedError(f"torch.cuda.{type(self).__name__}: gradiron submits work each time; it records none")
-
-
-def is_current_stream_capturing() -> bool:
-    """Return whether GPU work is being captured, which it never is.
-
-    Examples:
-        >>> torch.cuda.is_current_stream_capturing()
-        False
-    """
-    return False
-
-
-class graph(CUDAGraph):
-    """Capture GPU work in a `with` block, which is not supported.
-
-    Args:
-        args, options: ignored.
-
-    Examples:
-        >>> torch.cuda.graph(None)
-        Traceback (most recent call last):
-        NotImplementedError: torch.cuda.graph: gradiron submits work each time; it records none
-    """
-
-
 def current_stream(device: Any = None) -> Stream:
     """Return the current stream.
 

@@ -1,7 +1,7 @@
 //! Kernels with index tensors, on bodies: they read elements at indices, or put or add them there.
 
 use crate::base::{DType, Error, Fault, IndexBy, Layout, Put, Result, Scalar};
-use crate::capture::{Keep, Recorder, See, keep_copy};
+use crate::capture::{Recorder, Retain, See, retain_copy};
 #[cfg(feature = "gpu")]
 use crate::operator::bodies::part_by_part;
 use crate::operator::bodies::{arange, duplicate, fork};
@@ -54,9 +54,9 @@ pub struct KeptBy {
     by: (usize, usize, usize),
 }
 
-impl Keep for [By<'_>] {
-    type Kept = Vec<KeptBy>;
-    fn keep(&self, recorder: &mut Recorder) -> Result<Vec<KeptBy>> {
+impl Retain for [By<'_>] {
+    type Retained = Vec<KeptBy>;
+    fn retain(&self, recorder: &mut Recorder) -> Result<Vec<KeptBy>> {
         let keep = |b: &By| Ok(KeptBy { index: recorder.stand_in(b.index)?, by: (b.size, b.stride, b.dim) });
         self.iter().map(keep).collect()
     }
@@ -76,7 +76,7 @@ impl See for Vec<KeptBy> {
     }
 }
 
-keep_copy!(Bounds, Put);
+retain_copy!(Bounds, Put);
 
 /// The error for an out-of-bounds index, and whether negative ones count from the end.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -56,8 +56,8 @@ macro_rules! fork {
             let _permit = if $crate::storage::access::is_captured() {
                 let keep = |recorder: &mut $crate::capture::Recorder| {
                     $crate::operator::bodies::place_of(&[$(std::borrow::Borrow::borrow(&$body)),+])?;
-                    $(let $body = $crate::capture::Keep::keep(&$body, recorder)?;)+
-                    $(let $other = $crate::capture::Keep::keep(&$other, recorder)?;)*
+                    $(let $body = $crate::capture::Retain::retain(&$body, recorder)?;)+
+                    $(let $other = $crate::capture::Retain::retain(&$other, recorder)?;)*
                     Ok(move || -> $crate::base::Result<()> {
                         use $crate::capture::See;
                         $(let $body = $body.see();)+

@@ -2,7 +2,7 @@
 
 use crate::base::Device;
 use crate::base::lock;
-use crate::capture::keep_clone;
+use crate::capture::retain_clone;
 use crate::cpu::random as cpu;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
@@ -83,4 +83,4 @@ pub(crate) fn stream(generator: &Option<Generator>) -> MutexGuard<'_, Stream> {
     generator.as_ref().unwrap_or(Generator::global()).stream()
 }
 
-keep_clone!(Option<Generator>);
+retain_clone!(Option<Generator>);

@@ -93,4 +93,4 @@ pub fn lcm(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     map_integers("lcm", "lcm_cpu", input, other, multiple)
 }
 
-crate::capture::keep_copy!(Operation);
+crate::capture::retain_copy!(Operation);

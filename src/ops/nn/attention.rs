@@ -2,6 +2,7 @@
 //! large. Otherwise, or if the weights themselves are needed, it is composed of matrix products and a softmax.
 
 use crate::base::views::dense_like;
+use crate::capture::{Recorder, Retain, Whole};
 use crate::cpu::attention as kernel;
 use crate::operator::bodies::filled;
 use crate::operator::primitives::{detached, views};
@@ -113,6 +114,19 @@ impl AttentionOperands {
     }
 }
 
+impl Retain for AttentionOperands {
+    type Retained = Whole<AttentionOperands>;
+    fn retain(&self, recorder: &mut Recorder) -> Result<Self::Retained> {
+        Ok(Whole(AttentionOperands {
+            query: recorder.stand_in(&self.query)?,
+            key: recorder.stand_in(&self.key)?,
+            value: recorder.stand_in(&self.value)?,
+            mask: self.mask.as_ref().map(|mask| recorder.stand_in(mask)).transpose()?,
+            ..*self
+        }))
+    }
+}
+
 /// Attention on a GPU, one block of queries after the other.
 #[cfg(feature = "gpu")]
 mod blocks {
@@ -177,8 +191,8 @@ mod blocks {
         }
 
         /// Writes the gradients of query, key and value. Those of key and value must start from zero.
-        pub fn backward_by_blocks(&self, to: &[Body; 3], g: &Body, wants: [bool; 3]) -> Result<()> {
-            let [to_query, to_key, to_value] = to.each_ref().map(|body| Tensor::new(body.clone()));
+        pub fn backward_by_blocks(&self, to: &[Body], g: &Body, wants: [bool; 3]) -> Result<()> {
+            let [to_query, to_key, to_value] = [0, 1, 2].map(|i| Tensor::new(to[i].clone()));
             let g = Tensor::new(g.clone());
             for to in [&to_key, &to_value] {
                 inplace::copy_into(to, &constant::zeros(&[], to.dtype(), to.device())?)?;
@@ -225,7 +239,7 @@ impl ScaledDotProductFlashAttentionForCpu {
             AttentionOperands::new([&query, &key.body(), &value.body()], mask.as_ref(), is_causal, scale)?;
         let out = empty_body_like(&query, wide(dtype))?;
         let sums = Body::new(&query.shape()[..3], wide(dtype), query.device())?;
-        fork!([&out, &own.query],
+        fork!(over [out], with [own, sums],
             cpu: kernel::attention(out.host()?, sums.host()?, own.operands()?),
             gpu: own.attention_by_blocks(&out))?;
         if wide(dtype) == dtype {
@@ -278,7 +292,7 @@ impl ScaledDotProductFlashAttentionForCpu {
         let (g, output) = (by_rows(&g, wide(dtype))?, by_rows(&output, wide(dtype))?);
         let new = |like: &Body| empty_body_like(like, wide(dtype));
         let made = [new(&own.query)?, new(&own.key)?, new(&own.value)?];
-        fork!([&g, &own.query],
+        fork!(over [g], with [own, output, logsumexp, made, wants],
             cpu: {
                 let to = kernel::Grads { query: made[0].host()?, key: made[1].host()?, value: made[2].host()? };
                 kernel::attention_backward(to, g.host()?, output.host()?, logsumexp.host()?, own.operands()?)

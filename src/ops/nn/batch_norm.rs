@@ -148,11 +148,12 @@ fn by_kernel(
         let inverse = rsqrt(V::from(Tensor::new(dense(&var.body(), dtype)?)) + eps);
         scale = dense(&reduce::no_grad(|| inverse.tensor())?, dtype)?;
     }
-    fork!([&out, &own],
+    let training = running.training;
+    fork!(over [out, own], with [mean, scale, variance, weight, bias, laid, eps, training],
     cpu: {
         let (weight, bias) = (maybe_line(&weight)?, maybe_line(&bias)?);
         let with = kernel::With { weight, bias, mean: line(&mean)?, scale: line(&scale)? };
-        match running.training {
+        match training {
             true => kernel::batch(out.host()?, own.host()?, with, line(&variance)?, laid.sets, eps),
             false => kernel::normalize_by(out.host()?, own.host()?, with, laid.sets),
         }
@@ -160,7 +161,7 @@ fn by_kernel(
     gpu: {
         use crate::gpu::norm as kernel;
         let with = norm::gpu_with(&weight, &bias, Some(&mean), &scale)?;
-        let moments = match running.training {
+        let moments = match training {
             true => kernel::Moments::Own { eps, variance: Some(variance.gpu()?) },
             false => kernel::Moments::Given,
         };
@@ -260,7 +261,7 @@ impl NativeBatchNorm {
         let new = |want: bool, shape: &[usize]| want.then(|| Body::new(shape, dtype, x.device())).transpose();
         let channels = [laid.sets.sets];
         let made = [new(wants[0], x.shape())?, new(wants[1], &channels)?, new(wants[2], &channels)?];
-        fork!([&g, &x],
+        fork!(over [g, x], with [result1, result2, weight, made, laid, training],
         cpu: {
             let (mean, scale) = (line(&result1)?, line(&result2)?);
             let with = kernel::With { weight: maybe_line(&weight)?, bias: None, mean, scale };
@@ -482,3 +483,5 @@ pub fn instance_norm(
     }
     reshape(&out, &sizes)
 }
+
+crate::capture::retain_copy!(ChannelLayout);

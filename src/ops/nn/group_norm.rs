@@ -72,7 +72,7 @@ fn by_kernel(
     let new = |shape: &[usize]| Body::new(shape, dtype, x.device());
     let lines = [sizes.n, sizes.groups];
     let (out, mean, scale) = (new(x.shape())?, new(&lines)?, new(&lines)?);
-    fork!([&out, &own],
+    fork!(over [out, own], with [mean, scale, weight, bias, sizes, eps],
     cpu: {
         let (mean, scale) = (kernel::Line(mean.host()?), kernel::Line(scale.host()?));
         let with = kernel::With { weight: maybe_line(&weight)?, bias: maybe_line(&bias)?, mean, scale };
@@ -167,7 +167,7 @@ impl NativeGroupNorm {
         let new = |want: bool, shape: &[usize]| want.then(|| Body::new(shape, dtype, x.device())).transpose();
         let line = [sizes.channels];
         let made = [new(wants[0], x.shape())?, new(wants[1], &line)?, new(wants[2], &line)?];
-        fork!([&g, &x],
+        fork!(over [g, x], with [result1, result2, weight, made, sizes],
         cpu: {
             let (mean, scale) = (kernel::Line(result1.host()?), kernel::Line(result2.host()?));
             let with = kernel::With { weight: maybe_line(&weight)?, bias: None, mean, scale };
@@ -265,3 +265,5 @@ pub fn group_norm(
     let (n, channels) = (shape[0] as i64, shape[1] as i64);
     NativeGroupNorm::call(input, weight, bias, n, channels, run as i64, num_groups, eps)
 }
+
+crate::capture::retain_copy!(GroupSizes);

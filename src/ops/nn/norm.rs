@@ -138,7 +138,7 @@ fn normalize_rows(
     let lines = lines_of(&shape, normalized);
     let new = |shape: &[usize]| Body::new(shape, wide(dtype), x.device());
     let (x, out, mean, rstd) = (dense(x, wide(dtype))?, new(&shape)?, new(&lines)?, new(&lines)?);
-    fork!([&out, &x],
+    fork!(over [out, x], with [mean, rstd, weight, bias, n, eps, centred],
     cpu: {
         let (mean, rstd) = (centred.then(|| mean.host()).transpose()?, rstd.host()?);
         let with = kernel::Layer { mean, rstd, weight: host(&weight)?, bias: host(&bias)? };
@@ -172,7 +172,7 @@ fn rows_backward(
     let (mean, weight) = (wide_line(mean, wide)?, wide_line(weight, wide)?);
     let new = |want: bool, shape: &[usize]| want.then(|| Body::new(shape, wide, x.device())).transpose();
     let made = [new(wants[0], &shape)?, new(wants[1], tail)?, new(wants[2], tail)?];
-    fork!([&g, &x],
+    fork!(over [g, x], with [mean, rstd, weight, made, n],
     cpu: {
         let with = kernel::Layer { mean: host(&mean)?, rstd: rstd.host()?, weight: host(&weight)?, bias: None };
         let [input, weight, bias] = [host(&made[0])?, host(&made[1])?, host(&made[2])?];

@@ -2,6 +2,7 @@
 //! of other operators.
 
 use crate::base::kernel_args::recurrent::{self, Cell, RecurrentSteps};
+use crate::capture::{Recorder, Retain, Whole};
 use crate::operator::bodies::{duplicate, filled, reduce};
 use crate::operator::primitives::constant;
 use crate::ops::linalg::gemm::multiply;
@@ -247,6 +248,24 @@ struct LayerBuffers {
     cells: Option<Body>,
 }
 
+impl Retain for LayerBuffers {
+    type Retained = Whole<LayerBuffers>;
+    fn retain(&self, recorder: &mut Recorder) -> Result<Self::Retained> {
+        let mut keep = |body: &Body| recorder.stand_in(body);
+        Ok(Whole(LayerBuffers {
+            cell: self.cell,
+            sums: keep(&self.sums)?,
+            weight: keep(&self.weight)?,
+            bias: self.bias.as_ref().map(&mut keep).transpose()?,
+            kept: keep(&self.kept)?,
+            before: keep(&self.before)?,
+            cell_before: self.cell_before.as_ref().map(&mut keep).transpose()?,
+            hidden: keep(&self.hidden)?,
+            cells: self.cells.as_ref().map(&mut keep).transpose()?,
+        }))
+    }
+}
+
 impl LayerBuffers {
     /// The layer in the form that the kernels take; `view` returns the memory of each buffer.
     fn layer<'a, B>(
@@ -315,7 +334,7 @@ impl RecurrentLayer {
             cells: cells.map(|cells| duplicate(&cells.body())).transpose()?,
         };
         let out = new(units)?;
-        fork!([&out, &own.sums],
+        fork!(over [out], with [own, sizes, backwards],
             cpu: crate::cpu::rnn::forward(out.host()?, own.layer(&sizes, backwards, Body::host)?),
             gpu: crate::gpu::recurrent(out.gpu()?, &own.layer(&sizes, backwards, Body::gpu)?))?;
         let LayerBuffers { kept, before, cell_before, hidden, cells, .. } = own;
@@ -381,7 +400,8 @@ impl RecurrentLayer {
             hidden: start(g_hidden, &hidden)?,
             cells: cells.map(|cells| start(g_cells, &cells)).transpose()?,
         };
-        fork!([&own.sums, &own.weight],
+        let sums = &own.sums;
+        fork!(over [sums], with [own, g_out, other, sizes, backwards],
             cpu: crate::cpu::rnn::backward(
                 host(&g_out)?, host(&other)?, own.layer(&sizes, backwards, Body::host)?),
             gpu: crate::gpu::recurrent_backward(
