@@ -85,12 +85,16 @@ unsafe fn backward<T: Float>(
                 if p == 0.0 || g == T::ZERO || (dist == T::ZERO && p != 1.0) {
                     continue;
                 }
-                let sign = |d: T| match d {
-                    d if d > T::ZERO => T::ONE,
-                    d if d < T::ZERO => -T::ONE,
-                    _ => T::ZERO,
+                let sign = |d: T| {
+                    if d > T::ZERO {
+                        T::ONE
+                    } else if d < T::ZERO {
+                        -T::ONE
+                    } else {
+                        T::ZERO
+                    }
                 };
-                let all = to.iter_mut().zip(a.iter().zip(b).map(|(&a, &b)| a - b));
+                let all = to.iter_mut().zip(a.iter().zip(b).map(|(a, b)| *a - *b));
                 if p == 2.0 {
                     let g = g / dist;
                     all.for_each(|(to, d)| *to += g * d);
@@ -101,8 +105,9 @@ unsafe fn backward<T: Float>(
                 } else {
                     let g = g / dist.powf(power - T::ONE);
                     all.for_each(|(to, d)| {
-                        *to +=
-                            if d == T::ZERO { T::ZERO } else { g * sign(d) * d.abs().powf(power - T::ONE) };
+                        // Computed for every gap, because branches on signs are mispredicted.
+                        let slope = g * T::ONE.copysign(d) * d.abs().powf(power - T::ONE);
+                        *to += if d == T::ZERO { T::ZERO } else { slope };
                     });
                 }
             }

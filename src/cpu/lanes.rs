@@ -60,8 +60,9 @@ fn halve<T, V: Copy, const N: usize>(
     let width = size_of::<V>() / size_of::<T>();
     const { assert!(N <= MOST && N.is_multiple_of(size_of::<V>() / size_of::<T>())) }
     let start = lanes.as_ptr();
-    let mut all = [load(start); MOST / 2];
-    for i in 1..N / width {
+    // SAFETY: registers of numbers may be zero.
+    let mut all: [V; MOST / 2] = unsafe { std::mem::zeroed() };
+    for i in 0..N / width {
         all[i] = load(start.wrapping_add(width * i));
     }
     let mut count = N / width;
