@@ -543,7 +543,6 @@ const NUMBER_TRAITS: &[(&str, &str)] = &[
     ("src/cpu/linalg/number.rs", "Stored"),
     ("src/cpu/math/fast_ranges.rs", "Ranges"),
     ("src/cpu/pool.rs", "Pooled"),
-    ("src/cpu/program.rs", "Real"),
     ("src/cpu/reduce/loops.rs", "ReduceInput"),
     ("src/cpu/reduce/steps.rs", "Wide"),
     ("src/cpu/scan.rs", "Running"),
