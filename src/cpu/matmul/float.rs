@@ -379,11 +379,14 @@ simd_fn! {
                 lanes[j] += *x.add(i + j) * *y.add(i + j);
             }
         }
-        let mut halves = [T::ZERO; LANES / 2];
-        for j in 0..LANES / 2 {
-            halves[j] = lanes[j] + lanes[j + LANES / 2];
+        let mut width = LANES / 2;
+        while width > 0 {
+            for j in 0..width {
+                lanes[j] += lanes[j + width];
+            }
+            width /= 2;
         }
-        T::sum_lanes(&halves) + short_dot(k - whole, x.add(whole), y.add(whole))
+        lanes[0] + short_dot(k - whole, x.add(whole), y.add(whole))
     }
 }
 
