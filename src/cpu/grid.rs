@@ -147,7 +147,7 @@ fn along<T: Float>(all: &mut Along<T>, of: &Sampling, place: T, size: usize) {
 }
 
 /// Finds the neighbours in each dimension of point `i`, counted over the whole batch. They are written in place, because
-/// copies would wait for the stores.
+/// a copy would have to wait until they are stored.
 unsafe fn neighbours<T: Float>(all: &mut [Along<T>; 3], of: &Sampling, grid: *const T, i: usize) {
     for k in 0..of.dims {
         // SAFETY: the grid has `dims` coordinates per point. The last dimension's comes first.

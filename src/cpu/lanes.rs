@@ -66,7 +66,8 @@ fn halve<T, V: Copy, const N: usize>(
     let width = size_of::<V>() / size_of::<T>();
     const { assert!(N <= MOST && N.is_multiple_of(size_of::<V>() / size_of::<T>())) }
     let start = lanes.as_ptr();
-    // SAFETY: registers of numbers may be zero.
+    // It starts as zeros, because compilers cut the caller's lanes into smaller registers if it starts as loads.
+    // SAFETY: `V` is a register of floats, which may be zero.
     let mut all: [V; MOST / 2] = unsafe { std::mem::zeroed() };
     for i in 0..N / width {
         all[i] = load(start.wrapping_add(width * i));

@@ -81,7 +81,7 @@ simd_fn! {
     where [F: Formula, F::X: Elements<N>]
     {
         let x = operands::<<F::X as Elements<N>>::Element, N>(ins);
-        // It is read once, because a loop that reads it again and again would have to load it each time.
+        // A constant that is read inside the loop would have to be loaded each time.
         let constant = match CONSTANT {
             FIRST => Some((0, *x[0])),
             LAST => Some((N - 1, *x[N - 1])),
