@@ -61,55 +61,61 @@ unsafe fn forward<T: Float>(pairs: Pairs, out: *mut u8, [x, y]: [*const u8; 2], 
     Ok(())
 }
 
-unsafe fn backward<T: Float>(
-    pairs: Pairs,
-    out: *mut u8,
-    [g, x, y, dist]: [*const u8; 4],
-    p: f64,
-) -> Result<()> {
-    let Pairs { first, second, length, .. } = pairs;
-    let to = par::Shared::new(out.cast::<T>().cast_const());
-    let [g, x, y, dist] = [g, x, y, dist].map(|from| par::Shared::new(from.cast::<T>()));
-    let power = T::from_f64(p);
-    let row = |i: usize| {
-        let batch = i / first;
-        // SAFETY: as above.
-        unsafe {
-            let a = std::slice::from_raw_parts(x.get().add(i * length), length);
-            let to = std::slice::from_raw_parts_mut(to.get().add(i * length), length);
-            to.fill(T::ZERO);
-            for j in 0..second {
-                let b = std::slice::from_raw_parts(y.get().add((batch * second + j) * length), length);
-                let (g, dist) = (*g.get().add(i * second + j), *dist.get().add(i * second + j));
-                // The gradient is zero if the distance is 0, and for p = 0, which counts elements that differ.
-                if p == 0.0 || g == T::ZERO || (dist == T::ZERO && p != 1.0) {
-                    continue;
-                }
-                let sign = |d: T| match d {
-                    d if d > T::ZERO => T::ONE,
-                    d if d < T::ZERO => -T::ONE,
-                    _ => T::ZERO,
-                };
-                let all = to.iter_mut().zip(a.iter().zip(b).map(|(&a, &b)| a - b));
-                if p == 2.0 {
-                    let g = g / dist;
-                    all.for_each(|(to, d)| *to += g * d);
-                } else if p == 1.0 {
-                    all.for_each(|(to, d)| *to += g * sign(d));
-                } else if p.is_infinite() {
-                    all.for_each(|(to, d)| *to += if d.abs() == dist { g * sign(d) } else { T::ZERO });
-                } else {
-                    let g = g / dist.powf(power - T::ONE);
-                    all.for_each(|(to, d)| {
-                        *to +=
-                            if d == T::ZERO { T::ZERO } else { g * sign(d) * d.abs().powf(power - T::ONE) };
-                    });
-                }
+/// Adds a term of each gap between `a` and `b`.
+#[inline(always)]
+fn add_gaps<T: Float>(to: &mut [T], a: &[T], b: &[T], term: impl Fn(T) -> T) {
+    let (a, b) = (&a[..to.len()], &b[..to.len()]);
+    for k in 0..to.len() {
+        to[k] += term(a[k] - b[k]);
+    }
+}
+
+simd_fn! {
+    /// Writes the gradient of vector `i`. `ins` are those of [`cdist_backward`].
+    unsafe fn gradient_row<T: Float>(pairs: Pairs, i: usize, out: *mut T, ins: [*const T; 4], p: f64) {
+        let Pairs { first, second, length, .. } = pairs;
+        let [g, x, y, dist] = ins;
+        let power = T::from_f64(p);
+        let a = std::slice::from_raw_parts(x.add(i * length), length);
+        let to = std::slice::from_raw_parts_mut(out.add(i * length), length);
+        to.fill(T::ZERO);
+        for j in 0..second {
+            let b = std::slice::from_raw_parts(y.add((i / first * second + j) * length), length);
+            let (g, dist) = (*g.add(i * second + j), *dist.add(i * second + j));
+            // The gradient is zero if the distance is 0, and for p = 0, which counts elements that differ.
+            if p == 0.0 || g == T::ZERO || (dist == T::ZERO && p != 1.0) {
+                continue;
+            }
+            let sign = |d: T| if d > T::ZERO { T::ONE } else if d < T::ZERO { -T::ONE } else { T::ZERO };
+            if p == 2.0 {
+                let g = g / dist;
+                add_gaps(to, a, b, |d| g * d);
+            } else if p == 1.0 {
+                add_gaps(to, a, b, |d| g * sign(d));
+            } else if p.is_infinite() {
+                add_gaps(to, a, b, |d| if d.abs() == dist { g * sign(d) } else { T::ZERO });
+            } else {
+                let g = g / dist.powf(power - T::ONE);
+                add_gaps(to, a, b, |d| {
+                    // Computed for every gap, because branches on signs are mispredicted.
+                    let slope = g * T::ONE.copysign(d) * d.abs().powf(power - T::ONE);
+                    if d == T::ZERO { T::ZERO } else { slope }
+                });
             }
         }
-    };
-    let grain = (par::GRAIN / (second * length).max(1)).max(1);
-    par::ranges(pairs.batch * first, grain, |range| range.for_each(row));
+    }
+}
+
+unsafe fn backward<T: Float>(pairs: Pairs, out: *mut u8, ins: [*const u8; 4], p: f64) -> Result<()> {
+    let to = par::Shared::new(out.cast::<T>().cast_const());
+    let ins = ins.map(|from| par::Shared::new(from.cast::<T>()));
+    let grain = (par::GRAIN / (pairs.second * pairs.length).max(1)).max(1);
+    par::ranges(pairs.batch * pairs.first, grain, |range| {
+        // SAFETY: as above.
+        range.for_each(|i| unsafe {
+            gradient_row(pairs, i, to.get(), ins.each_ref().map(|from| from.get().cast_const()), p);
+        });
+    });
     Ok(())
 }
 

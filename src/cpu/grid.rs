@@ -36,12 +36,20 @@ pub struct Sampling {
 }
 
 /// Neighbours along one dimension.
-#[derive(Clone, Copy)]
+#[derive(Copy)]
 struct Along<T> {
     count: usize,
     place: [usize; 4],
     weight: [T; 4],
     slope: [T; 4],
+}
+
+/// Copies the memory at once; a derived `clone` copies numbers one by one.
+impl<T: Copy> Clone for Along<T> {
+    #[inline(always)]
+    fn clone(&self) -> Along<T> {
+        *self
+    }
 }
 
 impl<T: Float> Along<T> {
@@ -50,9 +58,9 @@ impl<T: Float> Along<T> {
 
     fn push(&mut self, place: T, size: usize, weight: T, slope: T) {
         // NaN is outside, too.
-        if place >= T::ZERO && place < T::from_f64(size as f64) {
+        if place >= T::ZERO && place < T::from_i64(size as i64) {
             let k = self.count;
-            (self.place[k], self.weight[k], self.slope[k]) = (place.to_f64() as usize, weight, slope);
+            (self.place[k], self.weight[k], self.slope[k]) = (place.to_i64() as usize, weight, slope);
             self.count += 1;
         }
     }
@@ -60,7 +68,7 @@ impl<T: Float> Along<T> {
 
 /// Clamps `x` to the image; returns the result and its derivative.
 fn clipped<T: Float>(x: T, size: usize) -> (T, T) {
-    let last = T::from_f64((size - 1) as f64);
+    let last = T::from_i64(size as i64 - 1);
     if x >= last {
         (last, T::ZERO)
     } else if x > T::ZERO {
@@ -110,12 +118,14 @@ fn cubic<T: Float>(t: T) -> ([T; 4], [T; 4]) {
     ([far(u), near(t), near(v), far(w)], [far_slope(u), near_slope(t), -near_slope(v), -far_slope(w)])
 }
 
-fn along<T: Float>(of: &Sampling, place: T, size: usize) -> Along<T> {
-    let span = T::from_f64(if of.align_corners { size - 1 } else { size } as f64);
+/// Finds the neighbours of a point along a dimension of `size` elements.
+#[inline(always)]
+fn along<T: Float>(all: &mut Along<T>, of: &Sampling, place: T, size: usize) {
+    let span = T::from_i64(if of.align_corners { size - 1 } else { size } as i64);
     let (from_left, two) = (place + T::ONE, T::from_f64(2.0));
     let factor = span / two;
     let x = if of.align_corners { from_left / two * span } else { (from_left * span - T::ONE) / two };
-    let mut all = Along { count: 0, ..Along::ONE };
+    all.count = 0;
     match of.kernel {
         Kernel::Linear => {
             let (x, slope) = padded(of, x, size);
@@ -134,17 +144,15 @@ fn along<T: Float>(of: &Sampling, place: T, size: usize) -> Along<T> {
             }
         }
     }
-    all
 }
 
-/// The neighbours in each dimension of point `i`, counted over the whole batch.
-unsafe fn neighbours<T: Float>(of: &Sampling, grid: *const T, i: usize) -> [Along<T>; 3] {
-    let mut all = [Along::ONE; 3];
+/// Finds the neighbours in each dimension of point `i`, counted over the whole batch. They are written in place, because
+/// a copy would have to wait until they are stored.
+unsafe fn neighbours<T: Float>(all: &mut [Along<T>; 3], of: &Sampling, grid: *const T, i: usize) {
     for k in 0..of.dims {
         // SAFETY: the grid has `dims` coordinates per point. The last dimension's comes first.
-        all[2 - k] = along(of, unsafe { *grid.add(i * of.dims + k) }, of.size[2 - k]);
+        along(&mut all[2 - k], of, unsafe { *grid.add(i * of.dims + k) }, of.size[2 - k]);
     }
-    all
 }
 
 /// Calls `f` for each combination of neighbours, with its index in a channel, its weights and their
@@ -175,7 +183,8 @@ unsafe fn forward_of<T: Float>(of: &Sampling, out: *mut u8, x: *const u8, grid: 
             let (n, at) = (i / of.points, i % of.points);
             // SAFETY: the tensors are dense and have the sizes in `of`; this task alone writes these elements.
             unsafe {
-                let all = neighbours(of, grid.get().cast_const(), i);
+                let mut all = [Along::ONE; 3];
+                neighbours(&mut all, of, grid.get().cast_const(), i);
                 for c in 0..of.channels {
                     let (mut sum, x) = (T::ZERO, x.get().add((n * of.channels + c) * plane));
                     each(of, &all, |place, [a, b, c], _| sum += a * b * c * *x.add(place));
@@ -206,7 +215,7 @@ unsafe fn backward_input_of<T: Float>(
                 if n != known {
                     known = n;
                     for (k, all) in all.iter_mut().enumerate() {
-                        *all = neighbours(of, grid.get().cast_const(), n * of.points + k);
+                        neighbours(all, of, grid.get().cast_const(), n * of.points + k);
                     }
                 }
                 let to = std::slice::from_raw_parts_mut(to.get().add(i * plane), plane);
@@ -231,7 +240,8 @@ unsafe fn backward_grid_of<T: Float>(of: &Sampling, out: *mut u8, [g, x, grid]: 
             let (n, at) = (i / of.points, i % of.points);
             // SAFETY: as above.
             unsafe {
-                let all = neighbours(of, grid.get().cast_const(), i);
+                let mut all = [Along::ONE; 3];
+                neighbours(&mut all, of, grid.get().cast_const(), i);
                 let mut sums = [T::ZERO; 3];
                 for c in 0..of.channels {
                     let x = x.get().add((n * of.channels + c) * plane);

@@ -3,7 +3,7 @@
 
 use std::ops::{Add, AddAssign, Range};
 
-/// Number of lanes of reductions and of attention.
+/// Number of lanes of a sum whose lanes are added in f64.
 pub const LANES: usize = 32;
 
 /// Combines eight lanes.
@@ -40,8 +40,14 @@ pub fn add_terms<T: Copy + AddAssign, const N: usize>(
     }
 }
 
-/// The sum of eight lanes. It is not inlined, so that the lanes end in memory: otherwise compilers add the lanes in pairs
-/// of registers.
+/// The sum of the lanes, in f64, because the last additions would lose most. It is not inlined, here and in
+/// [`add_eight`], so that the lanes end in memory: otherwise compilers add the lanes in pairs of registers.
+#[inline(never)]
+pub fn add_wide<T: Copy + Into<f64>>(lanes: &[T; LANES]) -> f64 {
+    combine(|j| lanes[j].into(), |a, b| a + b)
+}
+
+/// The sum of eight lanes.
 #[inline(never)]
 pub fn add_eight<T: Copy + Add<Output = T>>(lanes: &[T; 8]) -> T {
     combine_eight(*lanes, |a, b| a + b)
@@ -60,8 +66,10 @@ fn halve<T, V: Copy, const N: usize>(
     let width = size_of::<V>() / size_of::<T>();
     const { assert!(N <= MOST && N.is_multiple_of(size_of::<V>() / size_of::<T>())) }
     let start = lanes.as_ptr();
-    let mut all = [load(start); MOST / 2];
-    for i in 1..N / width {
+    // It starts as zeros, because compilers cut the caller's lanes into smaller registers if it starts as loads.
+    // SAFETY: `V` is a register of floats, which may be zero.
+    let mut all: [V; MOST / 2] = unsafe { std::mem::zeroed() };
+    for i in 0..N / width {
         all[i] = load(start.wrapping_add(width * i));
     }
     let mut count = N / width;

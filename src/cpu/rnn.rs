@@ -42,6 +42,24 @@ fn maybe<T: Float>(view: &Option<Strided>, offset: usize) -> *mut T {
     view.as_ref().map_or(std::ptr::null_mut(), |view| at(view, offset))
 }
 
+/// The gradient of the operand of a sigmoid, given the result `y` and the gradient `g` of that.
+#[inline(always)]
+fn sigmoid_gradient<T: Float>(g: T, y: T) -> T {
+    g * y * (T::ONE - y)
+}
+
+/// The gradient of the operand of a tanh, given the result `y` and the gradient `g` of that.
+#[inline(always)]
+fn tanh_gradient<T: Float>(g: T, y: T) -> T {
+    g * (-y).multiply_add(y, T::ONE)
+}
+
+/// The new cell of an LSTM.
+#[inline(always)]
+fn next_cell<T: Float>(input: T, forget: T, new: T, cell: T) -> T {
+    forget * cell + input * new
+}
+
 simd_fn! {
     /// One step of one example: `sums` comes from the inputs, `own` from the states (with their bias).
     unsafe fn lstm<T: Float>(n: usize, sums: *const T, own: *const T, kept: *mut T, c: *mut T, h: *mut T) {
@@ -50,7 +68,7 @@ simd_fn! {
             let forget = (*sums.add(n + i) + *own.add(n + i)).sigmoid();
             let new = (*sums.add(2 * n + i) + *own.add(2 * n + i)).tanh();
             let output = (*sums.add(3 * n + i) + *own.add(3 * n + i)).sigmoid();
-            let cell = forget * *c.add(i) + input * new;
+            let cell = next_cell(input, forget, new, *c.add(i));
             *kept.add(i) = input;
             *kept.add(n + i) = forget;
             *kept.add(2 * n + i) = new;
@@ -68,12 +86,12 @@ simd_fn! {
         for i in 0..n {
             let (input, forget) = (*kept.add(i), *kept.add(n + i));
             let (new, output) = (*kept.add(2 * n + i), *kept.add(3 * n + i));
-            let t = (forget * *c.add(i) + input * new).tanh();
-            let g = *dc.add(i) + *dh.add(i) * output * (-t).multiply_add(t, T::ONE);
-            *to.add(i) = g * new * input * (T::ONE - input);
-            *to.add(n + i) = g * *c.add(i) * forget * (T::ONE - forget);
-            *to.add(2 * n + i) = g * input * (-new).multiply_add(new, T::ONE);
-            *to.add(3 * n + i) = *dh.add(i) * t * output * (T::ONE - output);
+            let t = next_cell(input, forget, new, *c.add(i)).tanh();
+            let g = *dc.add(i) + tanh_gradient(*dh.add(i) * output, t);
+            *to.add(i) = sigmoid_gradient(g * new, input);
+            *to.add(n + i) = sigmoid_gradient(g * *c.add(i), forget);
+            *to.add(2 * n + i) = tanh_gradient(g * input, new);
+            *to.add(3 * n + i) = sigmoid_gradient(*dh.add(i) * t, output);
             *dc.add(i) = g * forget;
         }
     }
@@ -104,9 +122,9 @@ simd_fn! {
             let (reset, update) = (*kept.add(i), *kept.add(n + i));
             let (new, state) = (*kept.add(2 * n + i), *kept.add(3 * n + i));
             let g = *dh.add(i);
-            let of_new = g * (T::ONE - update) * (-new).multiply_add(new, T::ONE);
-            let of_reset = of_new * state * reset * (T::ONE - reset);
-            let of_update = g * (*h.add(i) - new) * update * (T::ONE - update);
+            let of_new = tanh_gradient(g * (T::ONE - update), new);
+            let of_reset = sigmoid_gradient(of_new * state, reset);
+            let of_update = sigmoid_gradient(g * (*h.add(i) - new), update);
             *to.add(i) = of_reset;
             *to.add(n + i) = of_update;
             *to.add(2 * n + i) = of_new;
@@ -133,9 +151,9 @@ simd_fn! {
 simd_fn! {
     unsafe fn plain_backward<T: Float>(n: usize, to: *mut T, kept: *const T, dh: *const T, relu: bool) {
         for i in 0..n {
-            let y = *kept.add(i);
-            let slope = if relu { if y > T::ZERO { T::ONE } else { T::ZERO } } else { (-y).multiply_add(y, T::ONE) };
-            *to.add(i) = *dh.add(i) * slope;
+            let (g, y) = (*dh.add(i), *kept.add(i));
+            let relu_slope = if y > T::ZERO { T::ONE } else { T::ZERO };
+            *to.add(i) = if relu { g * relu_slope } else { tanh_gradient(g, y) };
         }
     }
 }

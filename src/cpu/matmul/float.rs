@@ -375,11 +375,15 @@ simd_fn! {
         let mut lanes = [T::ZERO; LANES];
         let whole = k - k % LANES;
         for i in (0..whole).step_by(LANES) {
-            (0..LANES).for_each(|j| lanes[j] += *x.add(i + j) * *y.add(i + j));
+            for j in 0..LANES {
+                lanes[j] += *x.add(i + j) * *y.add(i + j);
+            }
         }
         let mut width = LANES / 2;
         while width > 0 {
-            (0..width).for_each(|j| lanes[j] += lanes[j + width]);
+            for j in 0..width {
+                lanes[j] += lanes[j + width];
+            }
             width /= 2;
         }
         lanes[0] + short_dot(k - whole, x.add(whole), y.add(whole))
@@ -393,9 +397,14 @@ unsafe fn short_dot<T: Float>(k: usize, x: *const T, y: *const T) -> T {
     // SAFETY: both vectors have `k` elements.
     unsafe {
         for i in (0..whole).step_by(8) {
-            (0..8).for_each(|j| lanes[j] += *x.add(i + j) * *y.add(i + j));
+            for j in 0..8 {
+                lanes[j] += *x.add(i + j) * *y.add(i + j);
+            }
         }
-        let rest: T = (whole..k).map(|i| *x.add(i) * *y.add(i)).sum();
+        let mut rest = T::ZERO;
+        for i in whole..k {
+            rest += *x.add(i) * *y.add(i);
+        }
         combine_eight(lanes, |a, b| a + b) + rest
     }
 }

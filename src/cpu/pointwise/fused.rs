@@ -64,6 +64,7 @@ where
     // SAFETY: the caller's contract.
     unsafe {
         let out = std::slice::from_raw_parts_mut(out.cast(), n);
+        // A loop over its own output reads the first operand only through that.
         match (over, constants) {
             (false, 0) => dense::<F, N, NONE, 0>(out, ins),
             (true, 0) => dense::<F, N, NONE, 1>(out, ins),
@@ -80,15 +81,18 @@ simd_fn! {
     where [F: Formula, F::X: Elements<N>]
     {
         let x = operands::<<F::X as Elements<N>>::Element, N>(ins);
-        // A constant that the loop reads again and again would have to be loaded each time.
-        let (first, last) = (*x[0], *x[N - 1]);
+        // A constant that is read inside the loop would have to be loaded each time.
+        let constant = match CONSTANT {
+            FIRST => Some((0, *x[0])),
+            LAST => Some((N - 1, *x[N - 1])),
+            _ => None,
+        };
         for i in 0..out.len() {
             // Compilers only vectorize a loop over its own output if they can see that it is.
             let own = out[i].as_ptr().cast::<<F::X as Elements<N>>::Element>();
-            let elements = F::X::tuple(|k| match (CONSTANT, OVER) {
-                (_, 1) if k == 0 => *own,
-                (LAST, _) if k == N - 1 => last,
-                (FIRST, _) if k == 0 => first,
+            let elements = F::X::tuple(|k| match constant {
+                _ if OVER == 1 && k == 0 => *own,
+                Some((place, value)) if place == k => value,
                 _ => *x[k].add(i),
             });
             out[i].write(F::of(elements));

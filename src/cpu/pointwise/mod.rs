@@ -17,13 +17,8 @@ use crate::cpu::par::GRAIN;
 use std::mem::MaybeUninit;
 use std::ptr::null;
 
-pub use loops::{Each, Loop};
-
-/// The functions that compile an expression to loops.
-pub mod makers {
-    pub use super::fused::fused_loop;
-    pub use super::loops::{element_loop, narrow_loop, plain_loop};
-}
+pub use fused::fused_loop;
+pub use loops::{Each, Loop, element_loop, narrow_loop, plain_loop};
 pub use rows::MAX_IN;
 
 /// The loops of one expression for each compute type (`None` if it is not defined for that type).
@@ -95,7 +90,7 @@ macro_rules! pointwise_loop {
             $crate::cpu::pointwise::pointwise_loop!(@of of; $names $value);
             $($crate::cpu::pointwise::pointwise_loop!(@of near; $names { use $($near)+::*; $value });)?
         }
-        $crate::cpu::pointwise::makers::$maker::<Of, _>($($text)?)
+        $crate::cpu::pointwise::$maker::<Of, _>($($text)?)
     }};
     (@types $out:ty; ($($x:ident)*)) => {
         type X = ($($crate::cpu::pointwise::operand!($x T),)*);

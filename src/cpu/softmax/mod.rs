@@ -5,11 +5,12 @@
 mod loops;
 
 use super::element::scratch;
+use super::float::Float;
 use super::par;
 use super::strided_run::{RunBuffers, StridedRun, TILE, compute_type};
 use super::walk::Walk;
 use crate::base::{DType, Dims, Fault, Result, Strided};
-use loops::{Lines, MAX_ELEMENTS, MAX_LINES, Real};
+use loops::{Lines, MAX_ELEMENTS, MAX_LINES};
 use smallvec::SmallVec;
 
 /// `out = softmax(x)` along `dim`, or its logarithm; for float dtypes.
@@ -57,7 +58,7 @@ unsafe fn run(
 }
 
 /// Cuts the tensor into lines along `dim` (if they are dense), or into tiles of lines.
-unsafe fn each_line<T: Real>(
+unsafe fn each_line<T: Float>(
     out: Strided,
     ins: [Strided; 2],
     dim: usize,
@@ -124,7 +125,7 @@ struct Buffers<T> {
     room: RunBuffers,
 }
 
-impl<T: Real> Buffers<T> {
+impl<T: Float> Buffers<T> {
     fn new(lines: &[StridedRun; 3], n: usize) -> Result<Buffers<T>> {
         let copy = |line: &StridedRun| scratch(if line.is_direct() { 0 } else { n }, T::ZERO);
         Ok(Buffers {
@@ -135,7 +136,7 @@ impl<T: Real> Buffers<T> {
 }
 
 /// Computes several lines that already have the layout and dtype of the loops.
-unsafe fn several<T: Real>(
+unsafe fn several<T: Float>(
     lines: &[StridedRun; 3],
     at: [usize; 3],
     [step, first, second]: [usize; 3],
@@ -147,13 +148,13 @@ unsafe fn several<T: Real>(
     // SAFETY: the caller's lines.
     unsafe {
         match kernel {
-            SoftmaxKernel::Forward { log } => T::forward(out, ins[0], first, log),
-            SoftmaxKernel::Backward { log } => T::backward(out, ins, [first, second], log),
+            SoftmaxKernel::Forward { log } => loops::forward(out, ins[0], first, log),
+            SoftmaxKernel::Backward { log } => loops::backward(out, ins, [first, second], log),
         }
     }
 }
 
-unsafe fn one_line<T: Real>(
+unsafe fn one_line<T: Float>(
     lines: &[StridedRun; 3],
     at: [usize; 3],
     n: usize,
@@ -184,10 +185,10 @@ unsafe fn one_line<T: Real>(
     unsafe {
         match kernel {
             SoftmaxKernel::Forward { log } => {
-                T::forward(Lines { n, count: 1, out: to, step: 0 }, ins[0], 0, log)
+                loops::forward(Lines { n, count: 1, out: to, step: 0 }, ins[0], 0, log)
             }
             SoftmaxKernel::Backward { log } => {
-                T::backward(Lines { n, count: 1, out: to, step: 0 }, ins, [0; 2], log)
+                loops::backward(Lines { n, count: 1, out: to, step: 0 }, ins, [0; 2], log)
             }
         }
         if !line.is_direct() {
@@ -201,7 +202,7 @@ unsafe fn one_line<T: Real>(
 
 /// Computes `width` neighbouring lines of `n` elements, row by row: one pass for the maxima, one for the sums, and one
 /// for the result.
-unsafe fn tile<T: Real>(
+unsafe fn tile<T: Float>(
     lines: &[StridedRun; 3],
     at: [usize; 3],
     along: [usize; 3],
@@ -212,7 +213,7 @@ unsafe fn tile<T: Real>(
 ) {
     let room = &mut buffers.room;
     let mut other = RunBuffers::empty();
-    let mut largest: SmallVec<[T; TILE]> = SmallVec::from_elem(T::LOWEST, width);
+    let mut largest: SmallVec<[T; TILE]> = SmallVec::from_elem(T::NEG_INFINITY, width);
     let mut sums: SmallVec<[T; TILE]> = SmallVec::from_elem(T::ZERO, width);
     let mut result: SmallVec<[T; TILE]> = SmallVec::from_elem(T::ZERO, width);
     // SAFETY: row `i` of the tile is inside each operand.
@@ -221,19 +222,27 @@ unsafe fn tile<T: Real>(
             lines[input].read(at[input + 1] + i * along[input + 1], width, room).cast::<T>()
         };
         if let SoftmaxKernel::Forward { log } = kernel {
-            (0..n).for_each(|i| T::rows_max(width, row(0, i, room), &mut largest));
-            (0..n).for_each(|i| T::rows_exp_sum(width, row(0, i, room), &largest, &mut sums));
-            T::finish_sums(&mut sums, log);
+            (0..n).for_each(|i| loops::rows_max(width, row(0, i, room), &mut largest));
+            (0..n).for_each(|i| loops::rows_exp_sum(width, row(0, i, room), &largest, &mut sums));
+            loops::finish_sums(&mut sums, log);
         } else if let SoftmaxKernel::Backward { log } = kernel {
-            (0..n).for_each(|i| T::rows_dot(width, row(0, i, room), row(1, i, &mut other), log, &mut sums));
+            (0..n)
+                .for_each(|i| loops::rows_dot(width, row(0, i, room), row(1, i, &mut other), log, &mut sums));
         }
         for i in 0..n {
             match kernel {
                 SoftmaxKernel::Forward { log } => {
-                    T::rows_softmax(width, row(0, i, room), &largest, &sums, log, &mut result)
+                    loops::rows_softmax(width, row(0, i, room), &largest, &sums, log, &mut result)
                 }
                 SoftmaxKernel::Backward { log } => {
-                    T::rows_gradient(width, row(0, i, room), row(1, i, &mut other), &sums, log, &mut result);
+                    loops::rows_gradient(
+                        width,
+                        row(0, i, room),
+                        row(1, i, &mut other),
+                        &sums,
+                        log,
+                        &mut result,
+                    );
                 }
             }
             let line = &lines[2];

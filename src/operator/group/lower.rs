@@ -16,6 +16,13 @@ pub struct Types<'a> {
     pub rounds: bool,
 }
 
+impl Types<'_> {
+    /// The dtype of values that name none: that of the first operand.
+    fn lead(&self) -> DType {
+        self.operands.first().copied().unwrap_or(DType::F32)
+    }
+}
+
 /// The dtype of a register that holds elements of `dtype`.
 pub fn register_type(dtype: DType) -> DType {
     if dtype == DType::Bool { DType::Bool } else { compute_type(dtype) }
@@ -58,7 +65,6 @@ impl Program {
     ) -> Result<Group<&'static Pointwise>> {
         let over = self.over_elements(types);
         let mut registers = Registers::new(self, types, tensors, results, &over);
-        let lead = types.operands.first().copied().unwrap_or(DType::F32);
         let mut group = Group {
             instructions: Vec::new(),
             operands: registers.operands,
@@ -73,7 +79,7 @@ impl Program {
             if !over[at] || registers.last_use[at] == 0 {
                 continue;
             }
-            let dtype = dtype.unwrap_or(lead);
+            let dtype = dtype.unwrap_or(types.lead());
             let compute = compute_type(dtype);
             // Functions of the parts of complex numbers have kernels of their own.
             let by_parts = compute.is_complex() && row.forward.of_parts.is_some();
@@ -175,11 +181,10 @@ impl<'a> Registers<'a> {
         results: &'a [(usize, usize)],
         over: &[bool],
     ) -> Registers<'a> {
-        let lead = types.operands.first().copied().unwrap_or(DType::F32);
         let operands = tensors + place(types.on_gpu, types.on_gpu.len());
         let mut register_types: Vec<DType> =
             types.operands[..tensors].iter().map(|&dtype| register_type(dtype)).collect();
-        register_types.resize(operands, compute_type(lead));
+        register_types.resize(operands, compute_type(types.lead()));
         let of = |node: &Node| match node {
             Node::Operand(k) if *k < tensors => Some(*k as u8),
             Node::Scalar(k) if types.on_gpu[*k] => Some((tensors + place(types.on_gpu, *k)) as u8),
