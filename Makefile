@@ -61,7 +61,7 @@ test: $(READY)
 	@$(MAKE) pytest stubs docs
 	@echo "make test: all of it passed"
 
-## make lint     rustfmt, clippy, ruff, mypy: complains
+## make lint     rustfmt, clippy, ruff, mypy, words, licences, workflows: complains
 lint: $(READY)
 	cargo fmt --all --check
 	@# Without the GPU: the library, the benchmarks, and what runs operators without any operator (tests/machinery).
@@ -72,6 +72,8 @@ lint: $(READY)
 	$(BIN)/ruff check python tests benches examples scripts
 	$(BIN)/mypy
 	$(BIN)/python scripts/words.py
+	$(BIN)/python scripts/licences.py
+	$(BIN)/jactionlint
 
 ## make fix      the same, but mends what it can
 fix: $(READY)

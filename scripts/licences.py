@@ -1,7 +1,7 @@
 """Checks the licences of the crates we build with, or writes those of the crates in the wheel: `licences.py [--write]`.
 
-Every licence must be in `allow` of deny.toml, and THIRD-PARTY-LICENSES must have the crates that Cargo.lock has. `cargo deny check`
-reads the same file and looks for advisories besides; as it cannot be had from PyPI, only the workflow on the forge runs it.
+Every licence must be in `allow` of deny.toml, and THIRD-PARTY-LICENSES must have the crates that Cargo.lock has. `cargo deny
+check` looks for advisories besides. No registry has it built, so only the workflow on the forge runs it.
 """
 
 from __future__ import annotations
@@ -19,22 +19,10 @@ FILE = ROOT / "THIRD-PARTY-LICENSES"
 PLATFORMS = "aarch64-apple-darwin aarch64-unknown-linux-gnu x86_64-pc-windows-msvc x86_64-unknown-linux-gnu".split()
 IN_WHEEL = ["--no-default-features", "--features", "gradiron/python,gradiron/gpu"]
 HEAD = """\
-The library of gradiron is compiled from its own source, which is under the licence in LICENSE, and from these crates. `OR` leaves the
-choice of one licence, MIT where it is among them. `scripts/licences.py --write` writes this file.
+The library of gradiron is compiled from its own source, which is under the licence in LICENSE, and from these crates. `OR`
+leaves the choice of one licence, MIT where it is among them. `scripts/licences.py --write` writes this file.
 """
 LINE = "=" * 100
-MIT = """\
-Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation files (the
-"Software"), to deal in the Software without restriction, including without limitation the rights to use, copy, modify, merge, publish,
-distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the Software is furnished to do so, subject to
-the following conditions:
-
-The above copyright notice and this permission notice shall be included in all copies or substantial portions of the Software.
-
-THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF
-MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY
-CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE
-SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE."""
 
 
 def metadata(*options: str) -> dict[str, Any]:
@@ -66,10 +54,16 @@ def texts(crate: dict[str, Any]) -> list[str]:
     """The texts that a crate's licence wants to see given away: of MIT alone, where that may be chosen."""
     folder, licence = Path(crate["manifest_path"]).parent, crate["license"]
     files = sorted(path for path in folder.iterdir() if re.match(r"licen[cs]e|copy|notice|unlicense", path.name, re.IGNORECASE))
-    mit = [path for path in files if "mit" in path.name.lower()]
-    if mit and "MIT" in licence:
-        files = [path for path in files if path in mit or re.match(r"notice|.*unicode", path.name, re.IGNORECASE)]
+    chosen = [path for path in files if "mit" in path.name.lower()]
+    if chosen and "MIT" in licence:
+        files = [path for path in files if path in chosen or re.match(r"notice|.*unicode", path.name, re.IGNORECASE)]
     return [re.sub(r"[ \t]+$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE).strip() for path in files]
+
+
+def mit(holders: str) -> str:
+    """The text of the MIT licence, for those who leave it out of what they publish."""
+    own = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    return re.sub(r"^Copyright .*$", f"Copyright (c) {holders}", own, flags=re.MULTILINE).strip()
 
 
 def written() -> str:
@@ -77,15 +71,10 @@ def written() -> str:
     crates = crates_in_wheel(*PLATFORMS)
     apache = next(text for crate in crates if crate["license"] == "Apache-2.0" for text in texts(crate))
     users = defaultdict(list)
-    users[f"MIT License\n\nCopyright (c) The Rust Project Contributors\n\n{MIT}"] = ["Rust's standard library"]
+    users[mit("The Rust Project Contributors")] = ["Rust's standard library"]
     for crate in crates:
         name = f"{crate['name']} {crate['version']}"
-        # Some leave the text out of what they publish.
-        absent = (
-            apache
-            if crate["license"] == "Apache-2.0"
-            else f"MIT License\n\nCopyright (c) The authors of {crate['name']}\n\n{MIT}"
-        )
+        absent = apache if crate["license"] == "Apache-2.0" else mit(f"The authors of {crate['name']}")
         for text in texts(crate) or [absent]:
             users[text].append(name)
     lines = [
@@ -114,7 +103,7 @@ def complaints() -> list[str]:
     found = [
         f"{crate['name']} {crate['version']} is under {crate['license']}, which deny.toml does not allow"
         for crate in metadata("--all-features", "--filter-platform", host[1])["packages"]
-        if not is_allowed(crate["license"] or "nothing", allowed)
+        if crate["source"] and not is_allowed(crate["license"] or "nothing", allowed)
     ]
     told = set(re.findall(r"^(\S+ \d\S*) \(", FILE.read_text(encoding="utf-8"), re.MULTILINE))
     locked = re.findall(r'^name = "(.*)"\nversion = "(.*)"$', (ROOT / "Cargo.lock").read_text(encoding="utf-8"), re.MULTILINE)
