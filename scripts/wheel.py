@@ -10,6 +10,7 @@ import argparse
 import base64
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -18,6 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # The oldest that Rust's standard library runs on.
 LINUX = {"gnu": "manylinux_2_17", "musl": "musllinux_1_2"}
+
+FILES = "https://github.com/gradiron/gradiron/{}/main/"
 
 
 def said(*command: str) -> str:
@@ -39,19 +42,28 @@ def remapped_paths() -> list[str]:
     return [f"--remap-path-prefix={path}={name}" for path, name in {**places, **registries}.items()]
 
 
-def without_paths(wheel: Path) -> None:
-    """Writes the wheel anew without the repository's place, which maturin notes in the list of crates (the SBOM)."""
-    place, name = ROOT.as_posix().lstrip("/").encode(), b"gradiron"
+def edit(wheel: Path) -> None:
+    """Writes the wheel anew, with `edited` files."""
     with zipfile.ZipFile(wheel) as archive:
         files = [(info, archive.read(info)) for info in archive.infolist()]
     changed: dict[str, bytes] = {}
     with zipfile.ZipFile(wheel, "w") as archive:
         for info, content in files:  # RECORD comes last.
-            if info.filename.endswith(".cyclonedx.json"):
-                changed[info.filename] = content = content.replace(place, name)
-            elif info.filename.endswith(".dist-info/RECORD"):
+            if info.filename.endswith(".dist-info/RECORD"):
                 content = "".join(record_line(line, changed) for line in content.decode().splitlines()).encode()
+            elif (new := edited(info.filename, content)) != content:
+                changed[info.filename] = content = new
             archive.writestr(info, content, zipfile.ZIP_DEFLATED, 9)
+
+
+def edited(name: str, content: bytes) -> bytes:
+    """A file without the repository's place, which maturin notes in the SBOM, and the README with links that work anywhere."""
+    if name.endswith(".cyclonedx.json"):
+        return content.replace(ROOT.as_posix().lstrip("/").encode(), b"gradiron")
+    if name.endswith(".dist-info/METADATA"):
+        text = re.sub(r"(!\[[^]]*\]\()(?!https:)", rf"\1{FILES.format('raw')}", content.decode())
+        return re.sub(r"(\]\()(?!https:|#)", rf"\1{FILES.format('blob')}", text).encode()
+    return content
 
 
 def record_line(line: str, changed: dict[str, bytes]) -> str:
@@ -81,7 +93,7 @@ def main() -> None:
     before = {*(ROOT / "dist").glob("*.whl")}
     subprocess.run(command, cwd=ROOT, env=environment, check=True)
     for wheel in {*(ROOT / "dist").glob("*.whl")} - before:
-        without_paths(wheel)
+        edit(wheel)
         print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB")
 
 

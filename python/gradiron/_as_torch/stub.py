@@ -204,7 +204,7 @@ def main(arguments: list[str] | None = None) -> int:
     except OSError as error:
         print(
             f"gradiron-as-torch: cannot write {error.filename or site_packages()}: {error.strerror}. "
-            "A virtual environment of your own can be written.",
+            "Use a virtual environment of your own.",
             file=sys.stderr,
         )
         return 1
