@@ -13,6 +13,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -42,9 +43,9 @@ def remapped_paths() -> list[str]:
     return [f"--remap-path-prefix={path}={name}" for path, name in {**places, **registries}.items()]
 
 
-def edit(wheel: Path) -> None:
-    """Writes the wheel anew, with `edited` files."""
-    with zipfile.ZipFile(wheel) as archive:
+def finish(built: Path, wheel: Path) -> None:
+    """Writes the wheel from what maturin has built, with `edited` files."""
+    with zipfile.ZipFile(built) as archive:
         files = [(info, archive.read(info)) for info in archive.infolist()]
     changed: dict[str, bytes] = {}
     with zipfile.ZipFile(wheel, "w") as archive:
@@ -82,7 +83,7 @@ def main() -> None:
     chosen = parser.parse_args()
     said("cargo", "fetch", "--locked", "--target", chosen.target)  # Before the registries' folders are looked up.
     command = [sys.executable, "-m", "maturin", "build", "--release", "--locked", "--target", chosen.target]
-    command += ["--interpreter", chosen.interpreter, "--out", "dist"]
+    command += ["--interpreter", chosen.interpreter]
     if "-linux-" in chosen.target:
         command += ["--zig", "--compatibility", LINUX[chosen.target.rpartition("-")[2]]]
     environment = {
@@ -90,11 +91,12 @@ def main() -> None:
         "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(remapped_paths()),
         "CARGO_ZIGBUILD_PYTHON_PATH": sys.executable,
     }
-    before = {*(ROOT / "dist").glob("*.whl")}
-    subprocess.run(command, cwd=ROOT, env=environment, check=True)
-    for wheel in {*(ROOT / "dist").glob("*.whl")} - before:
-        edit(wheel)
-        print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB")
+    (ROOT / "dist").mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([*command, "--out", folder], cwd=ROOT, env=environment, check=True)
+        for built in Path(folder).glob("*.whl"):
+            finish(built, ROOT / "dist" / built.name)
+            print(f"{built.name}: {(ROOT / 'dist' / built.name).stat().st_size / 1e6:.2f} MB")
 
 
 if __name__ == "__main__":
