@@ -23,7 +23,7 @@ RUST_TESTS = RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address -Dwarnings" RUSTC_
 
 # cargo and pytest use all cores by themselves.
 .NOTPARALLEL:
-.PHONY: help demo test setup build lint fix bench stubs docs examples golden rust loom pytest vulkan hosts clean
+.PHONY: help demo test setup wheel build lint fix bench stubs docs examples golden rust loom pytest vulkan hosts clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -35,12 +35,13 @@ $(READY): pyproject.toml scripts/setup.sh
 	sh scripts/setup.sh $(PYTHON) $(VENV)
 	@touch $@
 
-## make build    the wheel as it ships, in dist/, installed into the virtual environment
-build: $(WHEEL)
+## make wheel    the wheel as it ships, in dist/, for any Linux since 2014
+## make build    the same, installed into the virtual environment
+wheel build: $(WHEEL)
 
 $(WHEEL): $(SOURCES) build.rs Cargo.toml macros/Cargo.toml Cargo.lock pyproject.toml $(READY)
 	rm -rf dist
-	$(BIN)/maturin build --release --locked --compression-level 9 --interpreter $(BIN)/python --out dist
+	$(BIN)/python scripts/wheel.py
 	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps dist/*.whl
 	@touch $@
 
@@ -60,7 +61,7 @@ test: $(READY)
 	@$(MAKE) pytest stubs docs
 	@echo "make test: all of it passed"
 
-## make lint     rustfmt, clippy, ruff, mypy: complains
+## make lint     rustfmt, clippy, ruff, mypy, words, licences, workflows: complains
 lint: $(READY)
 	cargo fmt --all --check
 	@# Without the GPU: the library, the benchmarks, and what runs operators without any operator (tests/machinery).
@@ -71,6 +72,8 @@ lint: $(READY)
 	$(BIN)/ruff check python tests benches examples scripts
 	$(BIN)/mypy
 	$(BIN)/python scripts/words.py
+	$(BIN)/python scripts/licences.py
+	$(BIN)/jactionlint
 
 ## make fix      the same, but mends what it can
 fix: $(READY)

@@ -10963,6 +10963,7 @@ def vdot(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.vdot(torch.tensor([1 + 1j, 2j]), torch.tensor([1j, 2.0 + 0j]))
         tensor(1.-3.j)
     """
+version: _str
 def view_as_complex(input: Tensor) -> Tensor:
     """Return a view of pairs of real numbers, along the last dimension, as complex numbers.
 

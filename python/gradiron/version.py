@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from . import _core
 from .torch_version import TorchVersion
 
 __all__ = ["__version__", "cuda", "debug", "git_version", "gradiron", "hip", "xpu"]
 
-gradiron = "0.1.0"
+gradiron: str = _core.version
 __version__ = TorchVersion(f"2.15.0+gradiron{gradiron}")
 debug = False
 # What it was built for: no CUDA, although devices are called so.
