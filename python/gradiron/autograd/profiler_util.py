@@ -302,6 +302,13 @@ class EventList(list[Any]):
     def __str__(self) -> str:
         return self.table()
 
+    def _repr_html_(self) -> str:
+        """A notebook shows the table, the most expensive first."""
+        from ._profiler_table import Layout, render_html
+
+        layout = Layout(100, 1000, 1000, 1000, None, False, None, self._profile_memory, self._with_flops)
+        return render_html(self, "self_cpu_time_total", layout)
+
     @property
     def self_cpu_time_total(self) -> float:
         """The time in all events in microseconds, without counting nested ones twice."""
