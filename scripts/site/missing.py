@@ -35,7 +35,8 @@ GROUPS = [
     ),
     (
         "TorchScript",
-        "Programs run as Python. `jit.script` and `jit.trace` return what they are given; saved TorchScript files cannot be run.",
+        "Programs run as Python. `jit.script` and `jit.trace` return what they are given; saved "
+        "TorchScript files cannot be run.",
         r"jit($|\.)|mobile|utils\.(mobile_optimizer|bundled_inputs)|(Script|LiteScript|Concrete|Compilation|Serialization|"
         r"Deserialization|DeepCopyMemo|Static(Module)|TracingState|ErrorReport|JITException|FileCheck|FunctionSchema|IODescriptor|"
         r"ExecutionPlan|GraphExecutor|AliasDb|Argument|Block|Capsule|Code|CallStack|CompleteArgument|Gradient|Graph|LockingLogger|"
@@ -50,7 +51,8 @@ GROUPS = [
     ),
     (
         "Libraries and tools of one vendor",
-        "The GPU is reached by Vulkan, Metal or DirectX 12. What belongs to CUDA, cuDNN, MIOpen, MKL, oneDNN or SYCL has no meaning.",
+        "The GPU is reached by Vulkan, Metal or DirectX 12. What belongs to CUDA, cuDNN, MIOpen, MKL, oneDNN "
+        "or SYCL has no meaning.",
         r"(cudnn|miopen|mkldnn)_|cuda\.|cudagraph|backends\.|xpu($|\.)|mtia|AcceleratorError|Tensor\.to_mkldnn|"
         r"has_(lapack|mkl|openmp|spectral)|batch_norm_|autograd\.profiler\.(emit_itt|load_nvprof|parse_nvprof)|"
         r"profiler\.|nn\.attention\.|utils\.(rename_privateuse1|generate_methods_for_privateuse1|mkldnn|backend_registration)",
@@ -62,15 +64,15 @@ GROUPS = [
     ),
     (
         "Sparse, nested and masked tensors",
-        "The COO, CSR and CSC formats are there, and reductions over masked tensors as functions in `torch.masked`. Block-sparse and "
-        "semi-structured formats, nested tensors and `MaskedTensor` are not.",
+        "The COO, CSR and CSC formats are there, and reductions over masked tensors as functions in `torch.masked`. Block-sparse "
+        "and semi-structured formats, nested tensors and `MaskedTensor` are not.",
         r".*(bsc|bsr|sparse|[Ss]mm$|hspmm|sspaddmm|saddmm|hsmm|_indices_copy|indices_copy|values_copy|to_padded_tensor)|nested($|\.)|"
         r"masked\.|utils\.benchmark\.FuzzedSparse",
     ),
     (
         "Models and states that are spread over ranks",
-        "`DistributedDataParallel`, `ZeroRedundancyOptimizer` and checkpoints of whole states are there. FSDP, `DTensor`, tensor and "
-        "pipeline parallelism, rpc and plans of sharded checkpoints are not: their names can be imported, and raise "
+        "`DistributedDataParallel`, `ZeroRedundancyOptimizer` and checkpoints of whole states are there. FSDP, `DTensor`, tensor "
+        "and pipeline parallelism, rpc and plans of sharded checkpoints are not: their names can be imported, and raise "
         "`NotImplementedError` when they are called.",
         r"distributed($|\.)",
     ),
@@ -81,7 +83,8 @@ GROUPS = [
     ),
     (
         "Data pipes",
-        "Their own library, torchdata, has removed them. `Dataset`, `IterableDataset`, `DataLoader` and the samplers are there.",
+        "Their own library, torchdata, has removed them. `Dataset`, `IterableDataset`, `DataLoader` and the samplers "
+        "are there.",
         r"utils\.data\.",
     ),
     (
@@ -164,12 +167,11 @@ def comparison() -> str:
         if name.rpartition(".")[0] not in missing:
             modules[group(name)].append(name)
     lines = [(ROOT / "scripts/site/coming-from-pytorch.md").read_text(encoding="utf-8")]
+    version, classes = PUBLIC["pytorch"].partition("+")[0], ", ".join(f"`{name}`" for name in CLASSES)
     lines += [
-        f"PyTorch {PUBLIC['pytorch'].partition('+')[0]} offers {total:,} names in the public modules that gradiron has, too, and "
+        f"PyTorch {version} offers {total:,} names in the public modules that gradiron has, too, and in the classes {classes}; "
+        f"{there:,} of them are there ({100 * there / total:.0f} %)."
     ]
-    lines[-1] += (
-        f"in the classes {', '.join(f'`{name}`' for name in CLASSES)}; {there:,} of them are there ({100 * there / total:.0f} %)."
-    )
     lines += ["", "| module or class | PyTorch's names | are there |", "|---|---:|---:|", *table, ""]
     lines += ["## What is missing, and why", ""]
     for number, (title, reason, _) in enumerate(GROUPS):

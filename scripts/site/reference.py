@@ -14,7 +14,7 @@ from typing import Any
 
 import gradiron
 from docstring import markdown
-from public import FUNCTIONS, ROOT, Entry, first_sentence, load, members, modules, names
+from public import FUNCTIONS, ROOT, Entry, first_sentence, members, modules, names
 
 Tensor = gradiron.Tensor
 ROWS = {name: row for row in gradiron._core.rows() for name in (row["name"], *row["aliases"])}
@@ -318,10 +318,11 @@ class Reference:
         topics = [{title: f"reference/torch/{key}.md"} for key, title in TOPICS.items()]
         made: list[Any] = [{"torch": ["reference/torch/index.md", *topics]}, {"torch.Tensor": "reference/Tensor.md"}]
         sections: dict[str, list[Any]] = {"": made}
-        for module in sorted(self.modules, key=lambda name: (name not in FIRST, name)):
+        order = {name: number for number, name in enumerate(FIRST)}
+        for module in sorted(self.modules, key=lambda name: (order.get(name, len(FIRST)), name)):
             if not module:
                 continue
-            page, (above, _, last) = self.page(module), module.rpartition(".")
+            page, above = self.page(module), module.rpartition(".")[0]
             while above and above not in sections:
                 above = above.rpartition(".")[0]
             shown = f"torch.{module}" if not above else module.removeprefix(f"{above}.")
