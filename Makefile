@@ -112,7 +112,7 @@ docs: build
 	$(BIN)/python scripts/docstrings.py
 	$(BIN)/python scripts/examples.py README.md CONTRIBUTING.md $(wildcard docs/*.md)
 	$(BIN)/python scripts/site/reference.py
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 ## make pictures draws the pictures of the documentation anew, which takes minutes
 pictures: build

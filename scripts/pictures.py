@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"
 PAGES = (ROOT / "README.md", ROOT / "docs" / "index.md", ROOT / "docs" / "start.md", ROOT / "docs" / "gallery.md")
-PART = re.compile(r"^```python\n(.*?)^```$|^!\[[^]]*\]\(\S*pictures/([\w-]+\.svg)\S*\)$", re.MULTILINE | re.DOTALL)
+PART = re.compile(r"^```python\n(.*?)^```$|pictures/([\w-]+\.svg)", re.MULTILINE | re.DOTALL)
 EXAMPLES = ("demo", "convnet", "transformer", "lstm", "neural_ode", "pinn")
 
 

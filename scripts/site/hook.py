@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -37,6 +39,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for path, text in GENERATED.items():
         files.append(File.generated(config, path, content=text))
     return files
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> None:
+    """No page may tell where it was built."""
+    for folder in (str(ROOT), str(Path(os.__file__).parent)):
+        if folder in output:
+            raise PluginError(f"{page.file.src_uri} tells of {folder}")
 
 
 def of_root(name: str) -> str:

@@ -64,15 +64,15 @@ GROUPS = [
     ),
     (
         "Sparse, nested and masked tensors",
-        "The COO, CSR and CSC formats are there, and reductions over masked tensors as functions in `torch.masked`. Block-sparse "
-        "and semi-structured formats, nested tensors and `MaskedTensor` are not.",
+        "The COO, CSR and CSC formats are there, and reductions over masked tensors as functions in `torch.masked`. "
+        "Block-sparse and semi-structured formats, nested tensors and `MaskedTensor` are not.",
         r".*(bsc|bsr|sparse|[Ss]mm$|hspmm|sspaddmm|saddmm|hsmm|_indices_copy|indices_copy|values_copy|to_padded_tensor)|nested($|\.)|"
         r"masked\.|utils\.benchmark\.FuzzedSparse",
     ),
     (
         "Models and states that are spread over ranks",
-        "`DistributedDataParallel`, `ZeroRedundancyOptimizer` and checkpoints of whole states are there. FSDP, `DTensor`, tensor "
-        "and pipeline parallelism, rpc and plans of sharded checkpoints are not: their names can be imported, and raise "
+        "`DistributedDataParallel`, `ZeroRedundancyOptimizer` and checkpoints of whole states are there. FSDP, `DTensor`, "
+        "tensor and pipeline parallelism, rpc and plans of sharded checkpoints are not: their names can be imported, and raise "
         "`NotImplementedError` when they are called.",
         r"distributed($|\.)",
     ),
@@ -148,7 +148,7 @@ def group(name: str) -> int:
 def comparison() -> str:
     """The page as Markdown."""
     listed = {**PUBLIC["data"], **{f"class {name}": PYTORCHS[f"class {name}"] for name in CLASSES}}
-    table, absent, modules = [], defaultdict(lambda: defaultdict(list)), defaultdict(list)
+    table, complete, absent, modules = [], [], defaultdict(lambda: defaultdict(list)), defaultdict(list)
     there = total = 0
     for name, names in listed.items():
         owner = holder(name)
@@ -160,8 +160,13 @@ def comparison() -> str:
         for each in lacking:
             absent[group(each if shown == "." else f"{shown}.{each}")][shown].append(each)
         if "." not in name.strip(".") or name.startswith("class ") or name in ("nn.functional", "nn.init", "utils.data"):
-            title = "torch" if shown == "." else f"torch.{shown}"
-            table.append(f"| `{title}` | {len(names)} | {len(names) - len(lacking)} |")
+            title = "`torch`" if shown == "." else f"`torch.{shown}`"
+            if lacking:
+                table.append(
+                    f"| {title} | {len(names)} | {len(names) - len(lacking)} | {100 - 100 * len(lacking) // len(names)} % |"
+                )
+            else:
+                complete.append(title)
     missing = [name for name in PYTORCHS["modules"] if not exists(name)]
     for name in missing:
         if name.rpartition(".")[0] not in missing:
@@ -172,7 +177,8 @@ def comparison() -> str:
         f"PyTorch {version} offers {total:,} names in the public modules that gradiron has, too, and in the classes {classes}; "
         f"{there:,} of them are there ({100 * there / total:.0f} %)."
     ]
-    lines += ["", "| module or class | PyTorch's names | are there |", "|---|---:|---:|", *table, ""]
+    lines += ["", f"Complete are {', '.join(complete[:-1])} and {complete[-1]}. The others:", ""]
+    lines += ["| module or class | PyTorch's names | are there | |", "|---|---:|---:|---:|", *table, ""]
     lines += ["## What is missing, and why", ""]
     for number, (title, reason, _) in enumerate(GROUPS):
         found = absent[number]

@@ -6,6 +6,7 @@ import inspect
 import posixpath
 import re
 import sys
+import textwrap
 import types
 from collections import defaultdict
 from enum import Enum
@@ -13,7 +14,7 @@ from functools import partial
 from typing import Any
 
 import gradiron
-from docstring import markdown
+from docstring import inline, markdown
 from public import FUNCTIONS, ROOT, Entry, first_sentence, members, modules, names
 
 Tensor = gradiron.Tensor
@@ -36,7 +37,9 @@ TOPICS = {
     "sparse": "Sparse tensors",
     "settings": "Settings and grad modes",
     "classes": "Classes, dtypes and constants",
+    "older": "Older classes, and types of TorchScript",
 }
+OLDER = re.compile(r"(Storage|Tensor|[a-z]Type|^Type|^Sym[A-Z]\w+|^Script\w+|^PyTorchFile\w+)$|^float[48]_|^(chalf|complex32)$")
 # Topics of what no row declares, by where it is written.
 WRITTEN_IN = {
     "nn.": "nn",
@@ -65,7 +68,10 @@ def topic(name: str, value: Any) -> str:
         return next((found for start, found in WRITTEN_IN.items() if home.startswith(start)), "settings")
     if isinstance(value, FUNCTIONS) or name in ("no_grad", "enable_grad", "inference_mode", "set_grad_enabled", "autocast"):
         return "settings"
-    return "classes"
+    return "older" if OLDER.search(name) else "classes"
+
+
+WIDTH = 80  # characters that a page shows without scrolling
 
 
 class Written:
@@ -81,7 +87,7 @@ class Written:
 def default(value: Any) -> Any:
     if value is inspect.Parameter.empty:
         return value
-    if isinstance(value, FUNCTIONS | type):
+    if isinstance(value, FUNCTIONS | type | types.ModuleType):
         return Written(value.__name__)
     text = str(value) if isinstance(value, Enum) else repr(value)
     return Written("..." if " at 0x" in text or "\n" in text else text)
@@ -98,11 +104,20 @@ def signature(name: str, value: Any) -> str:
     shown = [one.replace(annotation=inspect.Parameter.empty, default=default(one.default)) for one in given]
     row = ROWS.get(name.rpartition(".")[2])
     returns = row["signatures"][0][1] if row and row["signatures"] and not isinstance(value, type) else ""
-    return f"{name}{inspect.Signature(shown)}" + (f" -> {returns}" if returns else "")
+    call = f"{name}{inspect.Signature(shown)}"
+    if len(call) > WIDTH:
+        lines = textwrap.wrap(str(inspect.Signature(shown))[1:-1], WIDTH - 4, break_long_words=False, break_on_hyphens=False)
+        call = "\n".join([f"{name}(", *(f"    {line}" for line in lines), ")"])
+    return call + (f" -> {returns}" if returns else "")
 
 
 # The modules that most readers look for stand before the others.
 FIRST = ("nn", "nn.functional", "nn.init", "optim", "optim.lr_scheduler", "autograd", "func", "utils", "utils.data")
+
+
+# A search for a name finds it on these pages first.
+LOOKED_UP = ("reference/torch/", "reference/Tensor", "reference/nn/index", "reference/nn/functional", "reference/optim/index")
+BOOST = "---\nsearch:\n  boost: 4\n---\n\n"
 
 
 def pruned(items: list[Any]) -> list[Any]:
@@ -245,7 +260,7 @@ class Reference:
         self.anchors.setdefault(name, page)
         self.count += 1
         said = inspect.getdoc(value)
-        lines = [f"#### `{short}` {{ #{name} }}", "", f"```python\n{head}\n```", ""]
+        lines = [f"#### `{short}` {{ #{name} }}", "", *([f"```python\n{head}\n```", ""] if head != short else [])]
         if said and not (type(value).__module__ == "builtins" and said == type(value).__doc__):
             lines += [markdown(said, partial(self.link, page)), ""]
         return lines
@@ -254,7 +269,7 @@ class Reference:
         """The page of tensors' methods; one that is also a function is a line with a link to it."""
         page = "reference/Tensor.md"
         said = markdown(inspect.getdoc(Tensor) or "", partial(self.link, page))
-        lines = ["# torch.Tensor", "", said, ""]
+        lines = ["# torch.Tensor { #torch.Tensor }", "", said, ""]
         short, full, properties = [], [], []
         for name in sorted(dir(Tensor)):
             if name.startswith("_"):
@@ -300,6 +315,10 @@ class Reference:
         return [*lines, ""]
 
     def pages(self) -> dict[str, str]:
+        made = self.all_pages()
+        return {path: (BOOST if path.startswith(LOOKED_UP) else "") + text for path, text in made.items()}
+
+    def all_pages(self) -> dict[str, str]:
         made = {"reference/Tensor.md": self.tensor()}
         top = ["# torch", "", markdown(inspect.getdoc(gradiron) or "", partial(self.link, "reference/torch/index.md")), ""]
         for key, title in TOPICS.items():
@@ -333,6 +352,17 @@ class Reference:
                 sections[above].append({shown: page})
         return pruned(made)
 
+    def layers(self, page: str, here: list[Entry]) -> list[str]:
+        """The tables of the classes of `nn`, one for each family: each has a module of its own."""
+        families = defaultdict(list)
+        for one in here:
+            families[getattr(one.value, "__module__", "")].append((one.name, one.value))
+        lines = []
+        for family in sorted(families, key=lambda name: (not name.startswith("gradiron.nn.modules."), name)):
+            said = (inspect.getdoc(sys.modules[family]) or "").partition("\n\n")[0].replace("\n", " ").rstrip(".")
+            lines += [f"## {inline(said, str)} {{ data-search-exclude }}", "", *self.table(page, families[family])]
+        return lines
+
     def module(self, module: str, loaded: types.ModuleType) -> str:
         page = self.page(module)
         said = markdown(inspect.getdoc(loaded) or "", partial(self.link, page))
@@ -340,7 +370,9 @@ class Reference:
         here = self.contents[page]
         elsewhere = [f"torch.{module}.{name}" for name in self.names[module]]
         elsewhere = [full for full in elsewhere if full not in {one.name for one in here}]
-        if len(here) > 12:
+        if module == "nn":
+            lines += self.layers(page, here)
+        elif len(here) > 12:
             lines += ["## All names { data-search-exclude }", "", *self.table(page, [(one.name, one.value) for one in here])]
         if here:
             lines += ["## Entries { data-search-exclude }", ""]
