@@ -254,9 +254,13 @@ class Reference:
         return "<small>" + " · ".join(said) + "</small>"
 
     def member(self, page: str, name: str, value: Any) -> list[str]:
-        inner = getattr(value, "__func__", getattr(value, "fget", value))
+        inner = getattr(value, "__func__", value)
         short = name.rpartition(".")[2]
-        head = signature(short, inner) if callable(inner) and not isinstance(value, property) else short
+        if callable(inner):
+            head = signature(short, inner)
+        else:
+            shown = repr(value)
+            head = f"{short} = {shown}" if type(value) in (bool, int, float, str) or value is None else short
         self.anchors.setdefault(name, page)
         self.count += 1
         said = inspect.getdoc(value)
