@@ -23,7 +23,7 @@ RUST_TESTS = RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address -Dwarnings" RUSTC_
 
 # cargo and pytest use all cores by themselves.
 .NOTPARALLEL:
-.PHONY: help demo test setup wheel build lint fix bench stubs docs examples golden rust loom pytest vulkan hosts clean
+.PHONY: help demo test setup wheel build lint fix bench stubs docs pictures examples golden rust loom pytest vulkan hosts clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -110,10 +110,16 @@ stubs: build
 	cd $(VENV) && bin/python ../scripts/stubs.py --several > several.txt && MYPYPATH=../python bin/python -m mypy.stubtest \
 		--ignore-disjoint-bases --allowlist several.txt --ignore-unused-allowlist gradiron._core
 
-## make docs     runs the examples of the documentation and of the docstrings
+## make docs     runs the examples of the documentation and of the docstrings, and builds the documentation site into site/
 docs: build
 	$(BIN)/python scripts/docstrings.py
 	$(BIN)/python scripts/examples.py README.md CONTRIBUTING.md $(wildcard docs/*.md)
+	$(BIN)/python scripts/site/reference.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
+## make pictures draws the pictures of the documentation anew, which takes minutes
+pictures: build
+	$(BIN)/python scripts/pictures.py --examples
 
 ## make examples trains the small networks of examples/ (a minute each; STEPS=3 for a few steps)
 examples: build
@@ -136,4 +142,4 @@ vulkan:
 
 ## make clean    removes everything that was built
 clean:
-	rm -rf target dist demo-output $(VENV)
+	rm -rf target dist site demo-output $(VENV)

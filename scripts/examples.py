@@ -7,8 +7,10 @@ exist, and `name` in `path` must be a word of that file.
 
 import contextlib
 import io
+import os
 import re
 import sys
+import tempfile
 import traceback
 from functools import cache
 from pathlib import Path
@@ -81,7 +83,7 @@ def run_file(path: Path) -> int:
             try:
                 # The newlines make tracebacks point into the file.
                 code = compile("\n" * (line - 1) + body, str(path), "exec")
-                with contextlib.redirect_stdout(out):
+                with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):  # progress bars
                     exec(code, space)
             except Exception:
                 traceback.print_exc()
@@ -96,7 +98,13 @@ def run_file(path: Path) -> int:
 
 
 def main() -> int:
-    return sum(run_file(Path(name)) for name in sys.argv[1:])
+    pages = [Path(name).absolute() for name in sys.argv[1:]]
+    # What the examples of a page write belongs into no repository.
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        failures = sum(run_file(page) for page in pages)
+        os.chdir(ROOT)
+    return failures
 
 
 if __name__ == "__main__":

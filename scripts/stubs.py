@@ -111,6 +111,12 @@ RETURNS = {
 CALLS = {
     "size": ["(self, dim: None = ...) -> Size", "(self, dim: _int) -> _int"],
     "stride": ["(self, dim: None = ...) -> tuple[_int, ...]", "(self, dim: _int) -> _int"],
+    "to": [
+        "(self, dtype: _dtype, non_blocking: _bool = False, copy: _bool = False, *, memory_format: Any = None) -> Tensor",
+        "(self, device: _device | _str | _int | None = None, dtype: _dtype | None = None, non_blocking: _bool = False, "
+        "copy: _bool = False, *, memory_format: Any = None) -> Tensor",
+        "(self, other: Tensor, non_blocking: _bool = False, copy: _bool = False, *, memory_format: Any = None) -> Tensor",
+    ],
     "type": ["(self, dtype: None = ...) -> _str", "(self, dtype: Any, non_blocking: _bool = ..., **kwargs: Any) -> Tensor"],
 }
 
@@ -204,6 +210,12 @@ def told_apart(found: list[Any]) -> list[Any]:
     return kept
 
 
+def default(value: Any) -> str:
+    """A default as a stub writes it: in full where it is short."""
+    plain = value is None or type(value) in (bool, int, str) or (type(value) is float and value == value and abs(value) < 1e300)
+    return f" = {value!r}" if plain else " = ..."
+
+
 def row_signatures(name: str, value: Any, first: str | None, rows: list[Any]) -> list[str]:
     """The signatures of an operator, an overload each."""
     taken = inspect.signature(value).parameters
@@ -212,12 +224,12 @@ def row_signatures(name: str, value: Any, first: str | None, rows: list[Any]) ->
         given = params[1:] if first else params
         returned = "Tensor" if returns == "None" and name.endswith("_") else named(returns)  # what it wrote
         alpha = "alpha" in taken and all(param[0] != "alpha" for param in given)
-        tail = [*(["alpha: _Number = ..."] if alpha else []), *(["out: Any = ..."] if out and not first else [])]
+        tail = [*(["alpha: _Number = 1"] if alpha else []), *(["out: Any = None"] if out and not first else [])]
         at = spreads[first is not None]
         for spread in (None, at) if at is not None else (None,):
             parts = [first] if first else []
             starred = False
-            for i, (param, kind, optional, default, keyword_only) in enumerate(given):
+            for i, (param, kind, optional, given_default, keyword_only) in enumerate(given):
                 known = "from_" if param == "from" else param
                 if i == spread:
                     parts.append(f"*{known}: {'Tensor' if kind == 'Several' else '_int'}")
@@ -226,7 +238,11 @@ def row_signatures(name: str, value: Any, first: str | None, rows: list[Any]) ->
                 if keyword_only and not starred:
                     parts.append("*")
                     starred = True
-                parts.append(f"{known}: {annotation(kind, optional, default)}{'' if default is None else ' = ...'}")
+                written = annotation(kind, optional, given_default)
+                value_of = taken[param].default if param in taken else ...
+                fits = value_of is not None or written == "Any" or "None" in written  # in this overload
+                shown = "" if given_default is None else default(value_of) if fits else " = ..."
+                parts.append(f"{known}: {written}{shown}")
             parts += [*([] if starred or not tail else ["*"]), *tail]
             found.append(f"({', '.join(parts)}) -> {returned}")
     return list(dict.fromkeys(found))
@@ -265,8 +281,8 @@ def signature(name: str, value: Any, first: str | None) -> str:
             bare = True
         stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
         bare = bare or stars == "*"
-        default = " = ..." if parameter.default is not parameter.empty else ""
-        parts.append(first or parameter.name if bound else f"{stars}{parameter.name}: Any{default}")
+        shown = "" if parameter.default is parameter.empty else default(parameter.default)
+        parts.append(first or parameter.name if bound else f"{stars}{parameter.name}: Any{shown}")
     if positional:
         parts.append("/")
     return f"({', '.join(parts)}) -> {returned(name, first)}"
@@ -284,7 +300,7 @@ def function(name: str, value: Any, first: str | None, indent: str = "", mark: s
     lines = []
     for number, text in enumerate(found):
         # An editor shows the docstring of the first.
-        doc = docstring(value) if name.rstrip("_") in ROWS and number == 0 else []
+        doc = docstring(value) if number == 0 else []
         lines += [*(["@overload"] if len(found) > 1 else []), *([mark] if mark else [])]
         lines += [f"def {name}{text}:", *doc] if doc else [f"def {name}{text}: ..."]
     return [(indent + line).rstrip() for line in lines]
@@ -346,7 +362,9 @@ def member(name: str, value: Any, owner: type) -> list[str]:
         return function(name, inner, "cls", "    ", "@classmethod")
     if inspect.isgetsetdescriptor(value) or isinstance(value, property):
         of_row = "Tensor" if owner is _core.Tensor and name in ROWS else "Any"
-        lines = ["    @property", f"    def {name}(self) -> {PROPERTIES.get(name, of_row)}: ..."]
+        doc = [f"    {line}".rstrip() for line in docstring(value)]
+        head = f"    def {name}(self) -> {PROPERTIES.get(name, of_row)}:"
+        lines = ["    @property", *([head, *doc] if doc else [f"{head} ..."])]
         if name in WRITABLE:
             lines += [f"    @{name}.setter", f"    def {name}(self, value: Any, /) -> None: ..."]
         return lines
@@ -360,7 +378,8 @@ def class_lines(cls: type) -> list[str]:
     names = {tuple: "tuple[int, ...]"}
     bases = [names.get(base, base.__name__) for base in cls.__bases__ if base is not object]
     head = f"class {cls.__name__}({', '.join(bases)}):" if bases else f"class {cls.__name__}:"
-    body = [line for name, value in sorted(vars(cls).items()) for line in member(name, value, cls)]
+    body = [line.rstrip() for line in docstring(cls)] if vars(cls).get("__doc__") else []
+    body += [line for name, value in sorted(vars(cls).items()) for line in member(name, value, cls)]
     return [*([] if can_be_base else ["@final"]), head, *(body or ["    ..."]), ""]
 
 

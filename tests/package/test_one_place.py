@@ -83,6 +83,8 @@ OTHERWISE = {
     "python/gradiron/storage.py": {"ones"},
     "python/gradiron/testing/_compare.py": {"equal"},
     "python/gradiron/viz/font.py": {"t"},
+    "scripts/pictures.py": {"lstm"},
+    "scripts/site/reference.py": {"complex", "random"},
     "scripts/sizes.py": {"std"},
 }
 

@@ -6,6 +6,7 @@ import importlib
 import json
 import threading
 import weakref
+import xml.dom.minidom
 
 import pytest
 
@@ -437,6 +438,26 @@ def test_activities():
 
 
 # --- the table ---
+
+
+@ours
+def test_a_notebook_gets_a_table_that_does_not_wrap():
+    with P.profile(record_shapes=True) as p:
+        with P.record_function("a <long> name & more, which a text table would cut at fifty-five characters"):
+            T.ones(2) + 1
+        T.ones(3, 3) @ T.ones(3, 3)
+    averages = p.key_averages(group_by_input_shape=True)
+    box = xml.dom.minidom.parseString(averages._repr_html_()).documentElement
+    assert "overflow-x: auto" in box.getAttribute("style")
+    rows = [
+        [cell.firstChild.data if cell.firstChild else "" for cell in row.childNodes] for row in box.getElementsByTagName("tr")
+    ]
+    assert rows[0][:3] == ["Name", "Self CPU %", "Self CPU"] and rows[0][-1] == "Input Shapes"
+    assert {event.key for event in averages} == {row[0] for row in rows[1:]}
+    shares = [float(row[1].rstrip("%")) for row in rows[1:]]
+    assert shares == sorted(shares, reverse=True)
+    empty = xml.dom.minidom.parseString(type(averages)()._repr_html_())
+    assert empty.getElementsByTagName("td") == []
 
 
 def test_table_layout():

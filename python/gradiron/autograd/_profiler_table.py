@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -56,9 +57,8 @@ def format_memory(count: int) -> str:
     return f"{count} B"
 
 
-def render(events: EventList, sort_by: str | None, layout: Layout) -> str:
-    if not events:
-        return ""
+def _chosen(events: EventList, sort_by: str | None, layout: Layout) -> list[Any]:
+    """The events that a table shows, in its order."""
     shown = list(events)
     if sort_by is not None:
         # PyTorch's older names for a GPU's columns.
@@ -66,8 +66,12 @@ def render(events: EventList, sort_by: str | None, layout: Layout) -> str:
         shown.sort(key=lambda event: getattr(event, attribute), reverse=True)
     if layout.top_level_only:
         shown = [event for event in shown if event.cpu_parent is None]
-    if layout.row_limit >= 0:
-        shown = shown[: layout.row_limit]
+    return shown[: layout.row_limit] if layout.row_limit >= 0 else shown
+
+
+def render(events: EventList, sort_by: str | None, layout: Layout) -> str:
+    if not events:
+        return ""
     columns = _columns(events, layout)
     rule = "".join("-" * column.width + _GAP for column in columns)
     ruler = "=" * (len(rule) - len(_GAP))
@@ -77,11 +81,29 @@ def render(events: EventList, sort_by: str | None, layout: Layout) -> str:
     if layout.top_level_only:
         lines += [ruler, "This report only display top-level ops statistics"]
     lines += [rule, "".join(column.pad(column.title) + _GAP for column in columns), rule]
-    for event in shown:
+    for event in _chosen(events, sort_by, layout):
         lines.append("".join(column.pad(column.cell(event)) + _GAP for column in columns))
         lines += _rest_of_stack(event, columns, layout)
     lines += [rule, f"Self CPU time total: {_time(events.self_cpu_time_total, layout.time_unit)}", ""]
     return "\n".join(lines)
+
+
+def render_html(events: EventList, sort_by: str, layout: Layout) -> str:
+    """The table for a notebook, where a wide one scrolls instead of wrapping."""
+    columns = _columns(events, layout) if events else []
+
+    def row(kind: str, cells: list[str]) -> str:
+        shown = (
+            f'<{kind} style="text-align: {"right" if i else "left"}">{html.escape(cell)}</{kind}>'
+            for i, cell in enumerate(cells)
+        )
+        return f"<tr>{''.join(shown)}</tr>"
+
+    rows = [row("th", [column.title for column in columns])]
+    rows += [row("td", [column.cell(event) for column in columns]) for event in _chosen(events, sort_by, layout)]
+    total = f"Self CPU time total: {_time(events.self_cpu_time_total, layout.time_unit)}"
+    table = f'<table style="white-space: nowrap">{"".join(rows)}</table>'
+    return f'<div style="overflow-x: auto">{table}<p>{total}</p></div>'
 
 
 def _time(us: float, unit: str | None) -> str:

@@ -243,6 +243,7 @@ class profile:
         write(path, self.function_events, self._session.base)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Write one line per event with its stack and a metric, for flame graph tools."""
         if not self.with_stack:
             raise AssertionError("export_stacks() requires with_stack=True")
         self.function_events.export_stacks(path, metric)

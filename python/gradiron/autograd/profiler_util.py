@@ -272,6 +272,13 @@ class FunctionEventAvg(FormattedTimesMixin):
         )
 
 
+def _tables() -> Any:
+    """What draws tables, which is loaded when the first is drawn."""
+    from . import _profiler_table
+
+    return _profiler_table
+
+
 class EventList(list[Any]):
     """List of events or of their sums, which prints as a table.
 
@@ -302,6 +309,12 @@ class EventList(list[Any]):
     def __str__(self) -> str:
         return self.table()
 
+    def _repr_html_(self) -> str:
+        """A notebook shows the table, the most expensive first."""
+        tables = _tables()
+        layout = tables.Layout(100, 1000, 1000, 1000, None, False, None, self._profile_memory, self._with_flops)
+        return str(tables.render_html(self, "self_cpu_time_total", layout))
+
     @property
     def self_cpu_time_total(self) -> float:
         """The time in all events in microseconds, without counting nested ones twice."""
@@ -319,9 +332,8 @@ class EventList(list[Any]):
         time_unit: str | None = None,
     ) -> str:
         """Return a table of the events, the most expensive first if `sort_by` names an attribute."""
-        from ._profiler_table import Layout, render
-
-        layout = Layout(
+        tables = _tables()
+        layout = tables.Layout(
             row_limit,
             max_src_column_width,
             max_name_column_width,
@@ -332,7 +344,7 @@ class EventList(list[Any]):
             self._profile_memory,
             self._with_flops,
         )
-        return render(self, sort_by, layout)
+        return str(tables.render(self, sort_by, layout))
 
     def key_averages(
         self,

@@ -45,42 +45,52 @@ def is_built() -> bool:
 
 
 def flash_sdp_enabled() -> bool:
+    """Return whether the flash kernel of attention may be used; the flag has no effect."""
     return _attention["flash"]
 
 
 def enable_flash_sdp(enabled: bool) -> None:
+    """Set whether the flash kernel of attention may be used; the flag has no effect."""
     _attention["flash"] = enabled
 
 
 def mem_efficient_sdp_enabled() -> bool:
+    """Return whether the memory-efficient kernel of attention may be used; the flag has no effect."""
     return _attention["mem_efficient"]
 
 
 def enable_mem_efficient_sdp(enabled: bool) -> None:
+    """Set whether the memory-efficient kernel of attention may be used; the flag has no effect."""
     _attention["mem_efficient"] = enabled
 
 
 def math_sdp_enabled() -> bool:
+    """Return whether the composed kernel of attention may be used; the flag has no effect."""
     return _attention["math"]
 
 
 def enable_math_sdp(enabled: bool) -> None:
+    """Set whether the composed kernel of attention may be used; the flag has no effect."""
     _attention["math"] = enabled
 
 
 def cudnn_sdp_enabled() -> bool:
+    """Return whether cuDNN's kernel of attention may be used; the flag has no effect."""
     return _attention["cudnn"]
 
 
 def enable_cudnn_sdp(enabled: bool) -> None:
+    """Set whether cuDNN's kernel of attention may be used; the flag has no effect."""
     _attention["cudnn"] = enabled
 
 
 def can_use_flash_attention(params: Any, debug: bool = False) -> bool:
+    """Return False: there is no flash kernel of CUDA's."""
     return False
 
 
 def can_use_efficient_attention(params: Any, debug: bool = False) -> bool:
+    """Return False: there is no memory-efficient kernel of CUDA's."""
     return False
 
 

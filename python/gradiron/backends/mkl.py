@@ -9,6 +9,7 @@ VERBOSE_ON = 1
 
 
 def is_available() -> bool:
+    """Return False: MKL is not used."""
     return False
 
 

@@ -4,4 +4,5 @@ from __future__ import annotations
 
 
 def is_available() -> bool:
+    """Return False: OpenMP is not used."""
     return False

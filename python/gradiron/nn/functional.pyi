@@ -88,7 +88,7 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, *, return_indices: Lite
 @overload
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = ...) -> Any: ...
 def adaptive_max_pool3d_with_indices(input: Tensor, output_size: Any, return_indices: bool = ...) -> tuple[Tensor, Tensor]: ...
-def avg_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., ceil_mode: _bool = ..., count_include_pad: _bool = ...) -> Tensor:
+def avg_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = ..., ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor:
     """Average the elements of windows that slide over the last dimension.
 
     Args:
@@ -103,7 +103,7 @@ def avg_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int |
         >>> F.avg_pool1d(torch.tensor([[1.0, 3.0, 2.0, 4.0]]), 2)
         tensor([[2., 3.]])
     """
-def avg_pool2d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., ceil_mode: _bool = ..., count_include_pad: _bool = ..., divisor_override: _int | None = ..., *, out: Any = ...) -> Tensor:
+def avg_pool2d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = ..., ceil_mode: _bool = False, count_include_pad: _bool = True, divisor_override: _int | None = None, *, out: Any = None) -> Tensor:
     """Average the elements of windows that slide over the last 2 dimensions.
 
     Args:
@@ -120,7 +120,7 @@ def avg_pool2d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int |
         >>> F.avg_pool2d(torch.ones(1, 3, 4, 4), 2).shape
         torch.Size([1, 3, 2, 2])
     """
-def avg_pool3d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., ceil_mode: _bool = ..., count_include_pad: _bool = ..., divisor_override: _int | None = ..., *, out: Any = ...) -> Tensor:
+def avg_pool3d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = ..., ceil_mode: _bool = False, count_include_pad: _bool = True, divisor_override: _int | None = None, *, out: Any = None) -> Tensor:
     """Average the elements of windows that slide over the last 3 dimensions.
 
     Args:
@@ -137,7 +137,7 @@ def avg_pool3d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int |
         >>> F.avg_pool3d(torch.ones(1, 3, 4, 4, 4), 2).shape
         torch.Size([1, 3, 2, 2, 2])
     """
-def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = ...) -> Tensor:
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Apply a bilinear map: `out[k] = input1 @ weight[k] @ input2 + bias[k]`.
 
     Args:
@@ -150,7 +150,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
         >>> F.bilinear(torch.ones(8, 2), torch.ones(8, 3), torch.ones(4, 2, 3)).shape
         torch.Size([8, 4])
     """
-def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = ..., size_average: _bool | None = ..., reduce: _bool | None = ..., reduction: _str = ...) -> Tensor:
+def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _str = 'mean') -> Tensor:
     """Compute the binary cross entropy between probabilities and targets.
 
     Args:
@@ -165,7 +165,7 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
         >>> F.binary_cross_entropy(torch.tensor([0.9, 0.2]), torch.tensor([1.0, 0.0]))
         tensor(0.1643)
     """
-def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = ..., size_average: _bool | None = ..., reduce: _bool | None = ..., reduction: _str = ..., pos_weight: Tensor | None = ...) -> Tensor:
+def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _str = 'mean', pos_weight: Tensor | None = None) -> Tensor:
     """Compute the binary cross entropy between logits and targets, without overflow.
 
     Args:
@@ -181,7 +181,7 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
         >>> F.binary_cross_entropy_with_logits(torch.tensor([2.0, -1.0]), torch.tensor([1.0, 0.0]))
         tensor(0.2201)
     """
-def celu(input: Tensor, alpha: _Number = ..., inplace: _bool = ...) -> Tensor:
+def celu(input: Tensor, alpha: _Number = 1.0, inplace: _bool = False) -> Tensor:
     """Apply the continuously differentiable ELU (CELU): `max(0, input) + min(0, alpha * (exp(input / alpha) - 1))`.
 
     Args:
@@ -193,7 +193,7 @@ def celu(input: Tensor, alpha: _Number = ..., inplace: _bool = ...) -> Tensor:
         >>> F.celu(torch.tensor([-1.0, 2.0]))
         tensor([-0.6321,  2.0000])
     """
-def celu_(input: Tensor, alpha: _Number = ...) -> Tensor:
+def celu_(input: Tensor, alpha: _Number = 1.0) -> Tensor:
     """Apply the CELU activation in place; see `torch.celu`.
 
     Args:
@@ -216,7 +216,7 @@ def channel_shuffle(input: Tensor, groups: _int) -> Tensor:
         tensor([0, 2, 1, 3])
     """
 @overload
-def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor:
+def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = 1) -> Tensor:
     """Apply a 1D convolution to an input with channels.
 
     Args:
@@ -234,9 +234,9 @@ def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _in
         torch.Size([1, 8, 3])
     """
 @overload
-def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _str = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor: ...
+def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _str = ..., dilation: _int | Sequence[_int] = ..., groups: _int = 1) -> Tensor: ...
 @overload
-def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor:
+def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = 1) -> Tensor:
     """Apply a 2D convolution to an input with channels.
 
     Args:
@@ -254,9 +254,9 @@ def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _in
         torch.Size([1, 8, 3, 3])
     """
 @overload
-def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _str = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor: ...
+def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _str = ..., dilation: _int | Sequence[_int] = ..., groups: _int = 1) -> Tensor: ...
 @overload
-def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor:
+def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = 1) -> Tensor:
     """Apply a 3D convolution to an input with channels.
 
     Args:
@@ -274,8 +274,8 @@ def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _in
         torch.Size([1, 8, 3, 3, 3])
     """
 @overload
-def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _str = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor: ...
-def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = ..., dilation: _int | Sequence[_int] = ...) -> Tensor:
+def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _str = ..., dilation: _int | Sequence[_int] = ..., groups: _int = 1) -> Tensor: ...
+def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = 1, dilation: _int | Sequence[_int] = ...) -> Tensor:
     """Apply a 1D transposed convolution, the gradient of a convolution with respect to its input.
 
     Args:
@@ -292,7 +292,7 @@ def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., s
         >>> F.conv_transpose1d(torch.ones(1, 3, 3), torch.ones(3, 8, 3)).shape
         torch.Size([1, 8, 5])
     """
-def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = ..., dilation: _int | Sequence[_int] = ...) -> Tensor:
+def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = 1, dilation: _int | Sequence[_int] = ...) -> Tensor:
     """Apply a 2D transposed convolution, the gradient of a convolution with respect to its input.
 
     Args:
@@ -309,7 +309,7 @@ def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., s
         >>> F.conv_transpose2d(torch.ones(1, 3, 3, 3), torch.ones(3, 8, 3, 3)).shape
         torch.Size([1, 8, 5, 5])
     """
-def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = ..., dilation: _int | Sequence[_int] = ...) -> Tensor:
+def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = 1, dilation: _int | Sequence[_int] = ...) -> Tensor:
     """Apply a 3D transposed convolution, the gradient of a convolution with respect to its input.
 
     Args:
@@ -326,7 +326,7 @@ def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., s
         >>> F.conv_transpose3d(torch.ones(1, 3, 3, 3, 3), torch.ones(3, 8, 3, 3, 3)).shape
         torch.Size([1, 8, 5, 5, 5])
     """
-def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = ..., size_average: _bool | None = ..., ignore_index: _int = ..., reduce: _bool | None = ..., reduction: _str = ..., label_smoothing: _float = ...) -> Tensor:
+def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, ignore_index: _int = -100, reduce: _bool | None = None, reduction: _str = 'mean', label_smoothing: _float = 0.0) -> Tensor:
     """Compute the cross entropy between logits and target classes or probabilities.
 
     Args:
@@ -344,7 +344,7 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = ..., si
         tensor(0.1809)
     """
 @overload
-def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: _int | Sequence[_int], target_lengths: _int | Sequence[_int], blank: _int = ..., reduction: _str = ..., zero_infinity: _bool = ...) -> Tensor:
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: _int | Sequence[_int], target_lengths: _int | Sequence[_int], blank: _int = 0, reduction: _str = 'mean', zero_infinity: _bool = False) -> Tensor:
     """Compute the connectionist temporal classification (CTC) loss between sequences and unaligned targets.
 
     Args:
@@ -362,8 +362,8 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: _int | Sequence[
         tensor(0.8432)
     """
 @overload
-def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: _int = ..., reduction: _str = ..., zero_infinity: _bool = ...) -> Tensor: ...
-def dropout(input: Tensor, p: _float = ..., training: _bool = ..., inplace: _bool = ...) -> Tensor:
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: _int = 0, reduction: _str = 'mean', zero_infinity: _bool = False) -> Tensor: ...
+def dropout(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor:
     """Set random elements to zero with probability `p`, and scale the others by `1 / (1 - p)`.
 
     Args:
@@ -376,7 +376,7 @@ def dropout(input: Tensor, p: _float = ..., training: _bool = ..., inplace: _boo
         >>> F.dropout(torch.ones(3), p=0.5, training=False)
         tensor([1., 1., 1.])
     """
-def elu(input: Tensor, alpha: _float = ..., inplace: _bool = ...) -> Tensor:
+def elu(input: Tensor, alpha: _float = 1.0, inplace: _bool = False) -> Tensor:
     """Apply the exponential linear unit (ELU): `input` where positive, else `alpha * (exp(input) - 1)`.
 
     Args:
@@ -388,7 +388,7 @@ def elu(input: Tensor, alpha: _float = ..., inplace: _bool = ...) -> Tensor:
         >>> F.elu(torch.tensor([-1.0, 2.0]))
         tensor([-0.6321,  2.0000])
     """
-def elu_(input: Tensor, alpha: _Number = ...) -> Tensor:
+def elu_(input: Tensor, alpha: _Number = 1.0) -> Tensor:
     """Apply the exponential linear unit (ELU) in place.
 
     Args:
@@ -413,7 +413,7 @@ def fractional_max_pool3d(input: Tensor, kernel_size: _Sizes, output_size: _Size
 @overload
 def fractional_max_pool3d(input: Tensor, kernel_size: _Sizes, output_size: _Sizes | None = ..., output_ratio: Sequence[float] | None = ..., return_indices: bool = ..., _random_samples: Tensor | None = ...) -> Any: ...
 def fractional_max_pool3d_with_indices(input: Tensor, kernel_size: _Sizes, output_size: _Sizes | None = ..., output_ratio: Sequence[float] | None = ..., return_indices: bool = ..., _random_samples: Tensor | None = ...) -> tuple[Tensor, Tensor]: ...
-def gelu(input: Tensor, *, approximate: _str = ..., out: Any = ...) -> Tensor:
+def gelu(input: Tensor, *, approximate: _str = 'none', out: Any = None) -> Tensor:
     """Apply the Gaussian error linear unit (GELU): `input` times the normal distribution function of it.
 
     Args:
@@ -425,7 +425,7 @@ def gelu(input: Tensor, *, approximate: _str = ..., out: Any = ...) -> Tensor:
         >>> F.gelu(torch.tensor([-1.0, 0.0, 1.0]))
         tensor([-0.1587,  0.0000,  0.8413])
     """
-def glu(input: Tensor, dim: _int = ...) -> Tensor:
+def glu(input: Tensor, dim: _int = -1) -> Tensor:
     """Apply the gated linear unit (GLU): `a * sigmoid(b)`, where `a` and `b` are the halves of the input.
 
     Args:
@@ -436,7 +436,7 @@ def glu(input: Tensor, dim: _int = ...) -> Tensor:
         >>> F.glu(torch.tensor([1.0, 2.0, 0.0, 100.0]))
         tensor([0.5000, 2.0000])
     """
-def hardshrink(input: Tensor, lambd: _Number = ..., *, out: Any = ...) -> Tensor:
+def hardshrink(input: Tensor, lambd: _Number = 0.5, *, out: Any = None) -> Tensor:
     """Apply hard shrinkage: set the elements within `[-lambd, lambd]` to zero.
 
     Args:
@@ -448,7 +448,7 @@ def hardshrink(input: Tensor, lambd: _Number = ..., *, out: Any = ...) -> Tensor
         >>> F.hardshrink(torch.tensor([-1.0, 0.3, 2.0]))
         tensor([-1.,  0.,  2.])
     """
-def hardsigmoid(input: Tensor, inplace: _bool = ...) -> Tensor:
+def hardsigmoid(input: Tensor, inplace: _bool = False) -> Tensor:
     """Apply the hard sigmoid, a piecewise linear approximation: `clamp(input / 6 + 1 / 2, 0, 1)`.
 
     Args:
@@ -459,7 +459,7 @@ def hardsigmoid(input: Tensor, inplace: _bool = ...) -> Tensor:
         >>> F.hardsigmoid(torch.tensor([-4.0, 0.0, 1.5]))
         tensor([0.0000, 0.5000, 0.7500])
     """
-def hardswish(input: Tensor, inplace: _bool = ...) -> Tensor:
+def hardswish(input: Tensor, inplace: _bool = False) -> Tensor:
     """Apply the hard swish activation: `input * clamp(input + 3, 0, 6) / 6`.
 
     Args:
@@ -470,7 +470,7 @@ def hardswish(input: Tensor, inplace: _bool = ...) -> Tensor:
         >>> F.hardswish(torch.tensor([-4.0, 0.0, 1.0]))
         tensor([-0.0000, 0.0000, 0.6667])
     """
-def hardtanh(input: Tensor, min_val: _Number = ..., max_val: _Number = ..., inplace: _bool = ...) -> Tensor:
+def hardtanh(input: Tensor, min_val: _Number = -1.0, max_val: _Number = 1.0, inplace: _bool = False) -> Tensor:
     """Apply the hardtanh activation: clamp the elements into `[min_val, max_val]`.
 
     Args:
@@ -483,7 +483,7 @@ def hardtanh(input: Tensor, min_val: _Number = ..., max_val: _Number = ..., inpl
         >>> F.hardtanh(torch.tensor([-2.0, 0.5, 3.0]))
         tensor([-1.0000,  0.5000,  1.0000])
     """
-def hardtanh_(input: Tensor, min_val: _Number = ..., max_val: _Number = ...) -> Tensor:
+def hardtanh_(input: Tensor, min_val: _Number = -1, max_val: _Number = 1) -> Tensor:
     """Apply hardtanh in place: clamp the elements into `[min_val, max_val]`.
 
     Args:
@@ -495,7 +495,7 @@ def hardtanh_(input: Tensor, min_val: _Number = ..., max_val: _Number = ...) -> 
         >>> F.hardtanh_(torch.tensor([-2.0, 0.5, 3.0]))
         tensor([-1.0000,  0.5000,  1.0000])
     """
-def huber_loss(input: Tensor, target: Tensor, reduction: _str = ..., delta: _float = ..., weight: Tensor | None = ...) -> Tensor:
+def huber_loss(input: Tensor, target: Tensor, reduction: _str = 'mean', delta: _float = 1.0, weight: Tensor | None = None) -> Tensor:
     """Compute the Huber loss: squared within `delta` of zero, linear with slope `delta` beyond.
 
     With `d = |input - target|` it is `d**2 / 2` if `d <= delta`, else `delta * (d - delta / 2)`.
@@ -511,7 +511,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: _str = ..., delta: _flo
         >>> F.huber_loss(torch.tensor([0.5, 2.0]), torch.tensor([0.0, 0.0]), reduction="none")
         tensor([0.1250, 1.5000])
     """
-def l1_loss(input: Tensor, target: Tensor, size_average: _bool | None = ..., reduce: _bool | None = ..., reduction: _str = ..., weight: Tensor | None = ...) -> Tensor:
+def l1_loss(input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _str = 'mean', weight: Tensor | None = None) -> Tensor:
     """Compute the mean absolute error: `|input - target|`, averaged.
 
     Args:
@@ -526,7 +526,7 @@ def l1_loss(input: Tensor, target: Tensor, size_average: _bool | None = ..., red
         >>> F.l1_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
         tensor(1.)
     """
-def layer_norm(input: Tensor, normalized_shape: _int | Sequence[_int], weight: Tensor | None = ..., bias: Tensor | None = ..., eps: _float = ...) -> Tensor:
+def layer_norm(input: Tensor, normalized_shape: _int | Sequence[_int], weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-05) -> Tensor:
     """Normalize over the last dimensions, then scale and shift.
 
     Args:
@@ -541,7 +541,7 @@ def layer_norm(input: Tensor, normalized_shape: _int | Sequence[_int], weight: T
         tensor([[-1.,  1.],
                 [-1.,  1.]])
     """
-def leaky_relu_(input: Tensor, negative_slope: _Number = ...) -> Tensor:
+def leaky_relu_(input: Tensor, negative_slope: _Number = 0.01) -> Tensor:
     """Apply leaky ReLU in place: negative elements are multiplied by `negative_slope`.
 
     Args:
@@ -552,7 +552,7 @@ def leaky_relu_(input: Tensor, negative_slope: _Number = ...) -> Tensor:
         >>> F.leaky_relu_(torch.tensor([-1.0, 2.0]), 0.1)
         tensor([-0.1000,  2.0000])
     """
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = ..., *, out: Any = ...) -> Tensor:
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Any = None) -> Tensor:
     """Apply an affine map to the last dimension: `input @ weight.T + bias`.
 
     Args:
@@ -565,7 +565,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = ..., *, out: Any
         >>> F.linear(torch.ones(8, 3), torch.ones(4, 3)).shape
         torch.Size([8, 4])
     """
-def log_softmax(input: Tensor, dim: _int | None = ..., _stacklevel: _int = ..., dtype: _dtype | None = ...) -> Tensor:
+def log_softmax(input: Tensor, dim: _int | None = None, _stacklevel: _int = 3, dtype: _dtype | None = None) -> Tensor:
     """Apply the logarithm of softmax along a dimension; more accurate than `log(softmax(input))`.
 
     Args:
@@ -578,7 +578,7 @@ def log_softmax(input: Tensor, dim: _int | None = ..., _stacklevel: _int = ..., 
         >>> F.log_softmax(torch.tensor([[1.0, 2.0, 3.0]]), dim=-1)
         tensor([[-2.4076, -1.4076, -0.4076]])
     """
-def logsigmoid(input: Tensor, *, out: Any = ...) -> Tensor:
+def logsigmoid(input: Tensor, *, out: Any = None) -> Tensor:
     """Apply the logarithm of the sigmoid, `log(1 / (1 + exp(-input)))`, without overflow.
 
     Args:
@@ -613,7 +613,7 @@ def max_pool3d_with_indices(input: Tensor, kernel_size: _Sizes, stride: _Sizes |
 def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: _Sizes, stride: _Sizes | None = ..., padding: _Sizes = ..., output_size: Sequence[int] | None = ...) -> Tensor: ...
 def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: _Sizes, stride: _Sizes | None = ..., padding: _Sizes = ..., output_size: Sequence[int] | None = ...) -> Tensor: ...
 def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: _Sizes, stride: _Sizes | None = ..., padding: _Sizes = ..., output_size: Sequence[int] | None = ...) -> Tensor: ...
-def mish(input: Tensor, inplace: _bool = ...) -> Tensor:
+def mish(input: Tensor, inplace: _bool = False) -> Tensor:
     """Apply the Mish activation: `input * tanh(softplus(input))`.
 
     Args:
@@ -624,7 +624,7 @@ def mish(input: Tensor, inplace: _bool = ...) -> Tensor:
         >>> F.mish(torch.tensor([-1.0, 0.0, 1.0]))
         tensor([-0.3034,  0.0000,  0.8651])
     """
-def mse_loss(input: Tensor, target: Tensor, size_average: _bool | None = ..., reduce: _bool | None = ..., reduction: _str = ..., weight: Tensor | None = ...) -> Tensor:
+def mse_loss(input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _str = 'mean', weight: Tensor | None = None) -> Tensor:
     """Compute the mean squared error: `(input - target)**2`, averaged.
 
     Args:
@@ -639,7 +639,7 @@ def mse_loss(input: Tensor, target: Tensor, size_average: _bool | None = ..., re
         >>> F.mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
         tensor(2.)
     """
-def multi_margin_loss(input: Tensor, target: Tensor, p: _int = ..., margin: _float = ..., weight: Tensor | None = ..., size_average: _bool | None = ..., reduce: _bool | None = ..., reduction: _str = ...) -> Tensor:
+def multi_margin_loss(input: Tensor, target: Tensor, p: _int = 1, margin: _float = 1.0, weight: Tensor | None = None, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _str = 'mean') -> Tensor:
     """Compute the multi-class margin (hinge) loss: `max(0, margin - input[y] + input[i])**p`, summed over `i != y`.
 
     The sum is divided by the number of classes.
@@ -658,7 +658,7 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: _int = ..., margin: _flo
         >>> F.multi_margin_loss(torch.tensor([[0.1, 0.2, 0.9]]), torch.tensor([2]))
         tensor(0.1667)
     """
-def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: _bool | None = ..., reduce: _bool | None = ..., reduction: _str = ...) -> Tensor:
+def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _str = 'mean') -> Tensor:
     """Compute the multi-label margin (hinge) loss between scores and sets of target classes.
 
     It is the sum of `max(0, 1 - input[y] + input[i])` over the targets `y` and the other classes `i`,
@@ -688,7 +688,7 @@ def native_channel_shuffle(input: Tensor, groups: _int) -> Tensor:
 
     Another name of `torch.nn.functional.channel_shuffle`.
     """
-def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = ..., size_average: _bool | None = ..., ignore_index: _int = ..., reduce: _bool | None = ..., reduction: _str = ...) -> Tensor:
+def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, ignore_index: _int = -100, reduce: _bool | None = None, reduction: _str = 'mean') -> Tensor:
     """Compute the negative log likelihood loss: minus the log-probability of each target class.
 
     Args:
@@ -705,7 +705,7 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = ..., size_av
         >>> F.nll_loss(log_probs, torch.tensor([0, 1]))
         tensor(0.1809)
     """
-def pad(input: Tensor, pad: _int | Sequence[_int], mode: _str = ..., value: _float | None = ...) -> Tensor:
+def pad(input: Tensor, pad: _int | Sequence[_int], mode: _str = 'constant', value: _float | None = None) -> Tensor:
     """Pad the last dimensions of a tensor.
 
     Args:
@@ -721,7 +721,7 @@ def pad(input: Tensor, pad: _int | Sequence[_int], mode: _str = ..., value: _flo
         >>> F.pad(torch.tensor([[1.0, 2.0, 3.0]]), (2, 0), mode="reflect")
         tensor([[3., 2., 1., 2., 3.]])
     """
-def pdist(input: Tensor, p: _float = ...) -> Tensor:
+def pdist(input: Tensor, p: _float = 2.0) -> Tensor:
     """Compute the distance between each pair of rows of a matrix, by the `p`-norm; each pair once.
 
     Args:
@@ -775,7 +775,7 @@ def relu_(input: Tensor) -> Tensor:
         >>> F.relu_(torch.tensor([-1.0, 2.0]))
         tensor([0., 2.])
     """
-def rrelu(input: Tensor, lower: _Number = ..., upper: _Number = ..., training: _bool = ..., inplace: _bool = ...) -> Tensor:
+def rrelu(input: Tensor, lower: _Number = 0.125, upper: _Number = 0.3333333333333333, training: _bool = False, inplace: _bool = False) -> Tensor:
     """Apply randomized leaky ReLU: negative elements are multiplied by random slopes.
 
     Args:
@@ -789,7 +789,7 @@ def rrelu(input: Tensor, lower: _Number = ..., upper: _Number = ..., training: _
         >>> F.rrelu(torch.tensor([-1.0, 2.0]))
         tensor([-0.2292,  2.0000])
     """
-def rrelu_(input: Tensor, lower: _Number = ..., upper: _Number = ..., training: _bool = ..., generator: Any = ...) -> Tensor:
+def rrelu_(input: Tensor, lower: _Number = 0.125, upper: _Number = 0.3333333333333333, training: _bool = False, generator: Any = None) -> Tensor:
     """Apply randomized leaky ReLU in place; see `torch.rrelu`.
 
     Args:
@@ -803,7 +803,7 @@ def rrelu_(input: Tensor, lower: _Number = ..., upper: _Number = ..., training: 
         >>> F.rrelu_(torch.tensor([-1.0, 2.0]))
         tensor([-0.2292,  2.0000])
     """
-def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = ..., dropout_p: _float = ..., is_causal: _bool = ..., *, scale: _float | None = ..., enable_gqa: _bool = ...) -> Tensor:
+def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: _float = 0.0, is_causal: _bool = False, *, scale: _float | None = None, enable_gqa: _bool = False) -> Tensor:
     """Compute scaled dot product attention: `softmax(scale * query @ key.mT + attn_mask) @ value`.
 
     Args:
@@ -821,7 +821,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
         >>> F.scaled_dot_product_attention(q, k, v).shape
         torch.Size([2, 5, 3])
     """
-def selu(input: Tensor, inplace: _bool = ...) -> Tensor:
+def selu(input: Tensor, inplace: _bool = False) -> Tensor:
     """Apply the self-normalizing activation SELU: a scaled ELU that keeps mean and variance.
 
     Args:
@@ -842,7 +842,7 @@ def selu_(input: Tensor) -> Tensor:
         >>> F.selu_(torch.tensor([-1.0, 2.0]))
         tensor([-1.1113,  2.1014])
     """
-def silu(input: Tensor, inplace: _bool = ...) -> Tensor:
+def silu(input: Tensor, inplace: _bool = False) -> Tensor:
     """Apply the SiLU (swish) activation: `input * sigmoid(input)`.
 
     Args:
@@ -853,7 +853,7 @@ def silu(input: Tensor, inplace: _bool = ...) -> Tensor:
         >>> F.silu(torch.tensor([-1.0, 0.0, 1.0]))
         tensor([-0.2689,  0.0000,  0.7311])
     """
-def smooth_l1_loss(input: Tensor, target: Tensor, size_average: _bool | None = ..., reduce: _bool | None = ..., reduction: _str = ..., beta: _float = ...) -> Tensor:
+def smooth_l1_loss(input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _str = 'mean', beta: _float = 1.0) -> Tensor:
     """Compute the smooth L1 loss: squared within `beta` of zero, linear beyond.
 
     With `d = |input - target|` it is `d**2 / (2 * beta)` if `d < beta`, else `d - beta / 2`.
@@ -870,7 +870,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: _bool | None = .
         >>> F.smooth_l1_loss(torch.tensor([0.5, 2.0]), torch.tensor([0.0, 0.0]), reduction="none")
         tensor([0.1250, 1.5000])
     """
-def soft_margin_loss(input: Tensor, target: Tensor, size_average: _bool | None = ..., reduce: _bool | None = ..., reduction: _str = ...) -> Tensor:
+def soft_margin_loss(input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _str = 'mean') -> Tensor:
     """Compute the soft margin loss, `log(1 + exp(-target * input))`, averaged.
 
     Args:
@@ -884,7 +884,7 @@ def soft_margin_loss(input: Tensor, target: Tensor, size_average: _bool | None =
         >>> F.soft_margin_loss(torch.tensor([2.0, -1.0]), torch.tensor([1.0, -1.0]))
         tensor(0.2201)
     """
-def softmax(input: Tensor, dim: _int | None = ..., _stacklevel: _int = ..., dtype: _dtype | None = ...) -> Tensor:
+def softmax(input: Tensor, dim: _int | None = None, _stacklevel: _int = 3, dtype: _dtype | None = None) -> Tensor:
     """Apply softmax along a dimension: `exp(input) / sum(exp(input))`, so that the elements sum to 1.
 
     Args:
@@ -897,7 +897,7 @@ def softmax(input: Tensor, dim: _int | None = ..., _stacklevel: _int = ..., dtyp
         >>> F.softmax(torch.tensor([[1.0, 2.0, 3.0]]), dim=-1)
         tensor([[0.0900, 0.2447, 0.6652]])
     """
-def softmin(input: Tensor, dim: _int | None = ..., _stacklevel: _int = ..., dtype: _dtype | None = ...) -> Tensor:
+def softmin(input: Tensor, dim: _int | None = None, _stacklevel: _int = 3, dtype: _dtype | None = None) -> Tensor:
     """Apply softmax to `-input` along a dimension, so that the smallest element gets the largest share.
 
     Args:
@@ -910,7 +910,7 @@ def softmin(input: Tensor, dim: _int | None = ..., _stacklevel: _int = ..., dtyp
         >>> F.softmin(torch.tensor([1.0, 2.0, 3.0]), dim=0)
         tensor([0.6652, 0.2447, 0.0900])
     """
-def softplus(input: Tensor, beta: _Number = ..., threshold: _Number = ..., *, out: Any = ...) -> Tensor:
+def softplus(input: Tensor, beta: _Number = 1, threshold: _Number = 20, *, out: Any = None) -> Tensor:
     """Apply the softplus activation, `log(1 + exp(beta * input)) / beta`, a smooth ReLU.
 
     Args:
@@ -923,7 +923,7 @@ def softplus(input: Tensor, beta: _Number = ..., threshold: _Number = ..., *, ou
         >>> F.softplus(torch.tensor([-1.0, 0.0, 30.0]))
         tensor([ 0.3133,  0.6931, 30.0000])
     """
-def softshrink(input: Tensor, lambd: _Number = ..., *, out: Any = ...) -> Tensor:
+def softshrink(input: Tensor, lambd: _Number = 0.5, *, out: Any = None) -> Tensor:
     """Apply soft shrinkage: move elements towards zero by `lambd`, those within `[-lambd, lambd]` to zero.
 
     Args:
@@ -935,7 +935,7 @@ def softshrink(input: Tensor, lambd: _Number = ..., *, out: Any = ...) -> Tensor
         >>> F.softshrink(torch.tensor([-1.0, 0.3, 2.0]))
         tensor([-0.5000,  0.0000,  1.5000])
     """
-def threshold(input: Tensor, threshold: _Number, value: _Number, inplace: _bool = ...) -> Tensor:
+def threshold(input: Tensor, threshold: _Number, value: _Number, inplace: _bool = False) -> Tensor:
     """Replace the elements that are not above a threshold by a value.
 
     Args:
@@ -948,7 +948,7 @@ def threshold(input: Tensor, threshold: _Number, value: _Number, inplace: _bool 
         >>> F.threshold(torch.tensor([0.5, 2.0]), 1.0, 0.0)
         tensor([0., 2.])
     """
-def threshold_(input: Tensor, threshold: _Number, value: _Number, *, out: Any = ...) -> Tensor:
+def threshold_(input: Tensor, threshold: _Number, value: _Number, *, out: Any = None) -> Tensor:
     """Replace the elements that are not above a threshold by a value, in place.
 
     Args:

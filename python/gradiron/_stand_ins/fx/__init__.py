@@ -44,8 +44,10 @@ def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
 
 
 def symbolic_trace(root: Any, concrete_args: dict[str, Any] | None = None) -> Any:
+    """Raises NotImplementedError: programs are not traced."""
     _refuse("symbolic_trace")
 
 
 def replace_pattern(gm: Any, pattern: Any, replacement: Any, match_filters: Any = None) -> Any:
+    """Raises NotImplementedError: there are no traced programs."""
     _refuse("replace_pattern")

@@ -24,6 +24,7 @@ class Compare:
         self._trim = self._warn = False
 
     def extend_results(self, results: Iterable[Measurement]) -> None:
+        """Add measurements to the table."""
         for result in results:
             if not isinstance(result, Measurement):
                 raise ValueError(f"Expected an instance of `Measurement`, got {type(result)} instead.")
@@ -41,6 +42,7 @@ class Compare:
         self._warn = True
 
     def print(self) -> None:
+        """Print the table."""
         print(str(self))
 
     def __str__(self) -> str:

@@ -160,10 +160,12 @@ class Measurement:
 
     @property
     def median(self) -> float:
+        """The median of the times of one run, in seconds."""
         return self._quantile(0.5)
 
     @property
     def mean(self) -> float:
+        """The mean of the times of one run, in seconds."""
         return statistics.fmean(self.times)
 
     @property

@@ -116,9 +116,11 @@ class Timer:
         return self._with_threads(run)
 
     def repeat(self, repeat: int = -1, number: int = -1) -> None:
+        """Raises NotImplementedError, as in PyTorch: use `blocked_autorange`."""
         raise NotImplementedError("See `Timer.blocked_autorange.`")
 
     def autorange(self, callback: _Callback = None) -> None:
+        """Raises NotImplementedError, as in PyTorch: use `blocked_autorange`."""
         raise NotImplementedError("See `Timer.blocked_autorange.`")
 
     def _block(self, min_run_time: float) -> int:
@@ -174,6 +176,7 @@ class Timer:
         return self._with_threads(run)
 
     def collect_callgrind(self, number: int = 100, **options: Any) -> NoReturn:
+        """Raises NotImplementedError: instructions are not counted."""
         raise NotImplementedError("torch.utils.benchmark.Timer.collect_callgrind: gradiron counts no instructions")
 
 
