@@ -1,10 +1,11 @@
 //! What a captured kernel keeps of its arguments: bodies over stand-ins, and copies of everything else.
 
 use crate::base::kernel_args::pool::PoolWindows;
-use crate::base::kernel_args::{Alignments, ResampleWeights, Windows};
+use crate::base::kernel_args::{Alignments, LossReduction, ResampleWeights, Windows};
 use crate::base::{DType, Device, Dims, Layout, Reduction, Result, Scalar};
 use crate::capture::Recorder;
 use crate::cpu::conv::Conv;
+use crate::cpu::pool::At;
 use crate::tensor::{Body, BodyRef};
 
 /// An argument of a kernel that can be kept for replays.
@@ -179,7 +180,7 @@ retain_copy!(
     fn(f64) -> f64,
     [bool; 3]
 );
-retain_copy!(fn(f64, f64) -> f64, &'static str);
+retain_copy!(fn(f64, f64) -> f64, &'static str, LossReduction, At);
 retain_clone!(Layout, Dims, Vec<i64>, Windows, PoolWindows, ResampleWeights, Alignments, Conv);
 
 impl Retain for [usize] {

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from library import T, devices
+from library import T
 
 nn, F = T.nn, T.nn.functional
 
@@ -21,9 +21,6 @@ def network(device, *extra):
     return nn.Sequential(nn.Linear(8, 16), *extra, nn.Tanh(), nn.Linear(16, 1)).to(device)
 
 
-on_devices = pytest.mark.parametrize("device", devices())
-
-
 def values_equal(a, b):
     return T.allclose(a, b, rtol=1e-6, atol=1e-7)
 
@@ -38,7 +35,6 @@ OPTIMIZERS = {
 }
 
 
-@on_devices
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_a_captured_training_step_trains_like_the_step(name, device):
     T.manual_seed(1)
@@ -76,7 +72,6 @@ def test_a_captured_training_step_trains_like_the_step(name, device):
     assert all(T.equal(a, b) for a, b in zip(weights, own))
 
 
-@on_devices
 def test_a_capture_computes_nothing(device):
     x = T.zeros(3, device=device)
     graph, _ = capture(lambda: x.add_(1))
@@ -86,7 +81,6 @@ def test_a_capture_computes_nothing(device):
     assert x.tolist() == [2, 2, 2]
 
 
-@on_devices
 def test_random_numbers_go_on(device):
     x = T.ones(50, device=device)
     graph, y = capture(lambda: F.dropout(x, 0.5))
@@ -215,7 +209,6 @@ def test_other_threads_are_not_captured():
     assert seen == [[2, 2, 2]]
 
 
-@on_devices
 def test_a_graphed_module_is_a_drop_in_replacement(device):
     plain, graphed = network(device), network(device)
     sample = T.randn(4, 8, device=device, requires_grad=True)

@@ -14,6 +14,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from ..amp.autocast_mode import is_autocast_cache_enabled, is_autocast_enabled
 from ..autograd import Function, grad
 from ..utils._pytree import tree_flatten, tree_unflatten
 
@@ -184,7 +185,7 @@ def make_graphed_callables(
         >>> x.grad
         tensor([2., 4., 6.])
     """
-    if _core.is_autocast_enabled() and _core.is_autocast_cache_enabled():
+    if is_autocast_enabled() and is_autocast_cache_enabled():
         raise RuntimeError(
             "make_graphed_callables does not support the autocast caching. Please set `cache_enabled=False`."
         )

@@ -1,6 +1,7 @@
 //! The negative log likelihood loss, which picks the element of the target class from each row.
 
 use crate::base::{LossReduction, Put};
+use crate::capture::{Recorder, Retain, Whole};
 use crate::cpu::nll as host;
 #[cfg(feature = "gpu")]
 use crate::gpu::nll;
@@ -15,6 +16,7 @@ use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;
 use crate::ops::shape::slices;
 use crate::ops::shape::squeeze::{self, unsqueeze};
+use crate::storage::access;
 
 fn sum(all: V) -> V {
     all.then(|t| sums::Sum::call(&t))
@@ -171,6 +173,23 @@ impl NllOperands {
     }
 }
 
+impl Retain for NllOperands {
+    type Retained = Whole<NllOperands>;
+    fn retain(&self, recorder: &mut Recorder) -> Result<Self::Retained> {
+        Ok(Whole(NllOperands {
+            target: recorder.stand_in(&self.target)?,
+            weight: self.weight.as_ref().map(|weight| recorder.stand_in(weight)).transpose()?,
+            ..*self
+        }))
+    }
+}
+
+/// Returns an error if a kernel in a replay has met a target out of range.
+fn in_range(done: bool, own: &NllOperands) -> Result<()> {
+    let beyond = Fault::Beyond { index: None, size: own.planes[1], along: false };
+    if done { Ok(()) } else { Err(beyond.into()) }
+}
+
 /// Target classes, the classes' weights, and the class that is ignored.
 pub struct Classes {
     pub target: Tensor,
@@ -235,6 +254,12 @@ impl Classes {
         {
             let shape = if how == LossReduction::None { self.target.shape() } else { Dims::new() };
             let out = Body::new(&shape, x.dtype, x.device())?;
+            if access::is_captured() {
+                fork!(over [out, x], with [own, how],
+                    cpu: in_range(host::forward(own.host()?, out.host()?, x.host()?, how)?, &own),
+                    gpu: no_shader("nll_loss", x.dtype))?;
+                return Ok(Some(out));
+            }
             // SAFETY: contiguous tensors with the sizes that were checked; `out` is new.
             let done = unsafe { host::forward(own.host()?, out.host()?, x.host()?, how)? };
             return Ok(done.then_some(out));
@@ -259,6 +284,12 @@ impl Classes {
         if let Some(own) = self.on_host(&input.body())? {
             let g = dense(&grad.body(), input.dtype())?;
             let out = constant::zeros(&input.shape(), input.dtype(), input.device())?.body().clone();
+            if access::is_captured() {
+                fork!(over [out, g], with [own, how],
+                    cpu: in_range(host::backward(own.host()?, out.host()?, g.host()?, how)?, &own),
+                    gpu: no_shader("nll_loss", g.dtype))?;
+                return Ok(Some(out));
+            }
             // SAFETY: contiguous tensors with the sizes that were checked; `out` is new.
             let done = unsafe { host::backward(own.host()?, out.host()?, g.host()?, how)? };
             return Ok(done.then_some(out));

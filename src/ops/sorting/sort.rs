@@ -73,9 +73,10 @@ fn top(x: &Body, k: usize, dim: usize, largest: bool) -> Result<Picked> {
     }
     let out = Picked::new(x, dim, k)?;
     if out.values.numel() > 0 {
-        let (values, indices) = (out.values.host()?, out.indices.host()?);
-        // SAFETY: the outputs are new and have size k along the dimension.
-        unsafe { crate::cpu::sort::topk(values, indices, x.host()?, k, dim, largest)? };
+        let (values, indices) = (&out.values, &out.indices);
+        fork!(over [values, x], with [indices, k, dim, largest],
+            cpu: crate::cpu::sort::topk(values.host()?, indices.host()?, x.host()?, k, dim, largest),
+            gpu: no_shader("topk", x.dtype))?;
     }
     Ok(out)
 }
@@ -88,9 +89,10 @@ fn kth(x: &Body, k: usize, dim: usize) -> Result<Picked> {
     }
     let out = Picked::new(x, dim, 1)?;
     if out.values.numel() > 0 {
-        let (values, indices) = (out.values.host()?, out.indices.host()?);
-        // SAFETY: the outputs are new and have size 1 along the dimension.
-        unsafe { crate::cpu::sort::kthvalue(values, indices, x.host()?, k, dim)? };
+        let (values, indices) = (&out.values, &out.indices);
+        fork!(over [values, x], with [indices, k, dim],
+            cpu: crate::cpu::sort::kthvalue(values.host()?, indices.host()?, x.host()?, k, dim),
+            gpu: no_shader("kthvalue", x.dtype))?;
     }
     Ok(out)
 }

@@ -128,8 +128,9 @@ fn highest(op: &'static str, input: &Body, pool: &PoolWindows, dims: usize) -> R
     let values = Body::new(&replace_sizes(input.shape(), &pool.windows.result, dims), dtype, input.device())?;
     let x = convert(input, dtype)?;
     let planes = x.numel() / pool.windows.image.iter().product::<usize>();
-    // SAFETY: two contiguous tensors with this number of planes; `values` is new.
-    unsafe { crate::cpu::pool::max_pool_values(pool, planes, values.host()?, x.host()?)? };
+    fork!(over [values, x], with [pool, planes],
+        cpu: crate::cpu::pool::max_pool_values(pool, planes, values.host()?, x.host()?),
+        gpu: no_shader(op, x.dtype))?;
     convert(&values, input.dtype)
 }
 
@@ -201,12 +202,19 @@ fn at_places(at: At, out: &Body, indices: &Body, x: &Body, dims: usize) -> Resul
     if planes == 0 || indices.numel() == 0 {
         return Ok(());
     }
-    // SAFETY: three contiguous tensors with this number of planes; `out` is new.
-    let wrong = unsafe { crate::cpu::pool::at_places(at, planes, out.host()?, indices.host()?, x.host()?)? };
-    let Some(place) = wrong else { return Ok(()) };
-    let sizes = &shape[shape.len() - dims..];
+    let sizes = Dims::from_slice(&shape[shape.len() - dims..]);
+    fork!(over [out, indices, x], with [at, planes, sizes],
+        cpu: match crate::cpu::pool::at_places(at, planes, out.host()?, indices.host()?, x.host()?)? {
+            None => Ok(()),
+            Some(place) => Err(invalid_index(place, &sizes)),
+        },
+        gpu: no_shader("max_unpool", x.dtype))
+}
+
+#[cold]
+fn invalid_index(place: i64, sizes: &[usize]) -> Error {
     let by = sizes.iter().map(usize::to_string).collect::<Vec<_>>().join("x");
-    Err(Error::runtime(format!("Found an invalid max index: {place} (output volumes are of size {by})")))
+    Error::runtime(format!("Found an invalid max index: {place} (output volumes are of size {by})"))
 }
 
 /// The elements of `x` at indices into its planes.
