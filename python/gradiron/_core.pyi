@@ -4049,6 +4049,7 @@ def _standard_gamma_grad(input: Tensor, output: Tensor) -> Tensor:
     Args:
         input: the input tensor.
     """
+_version: _str
 def abs(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the absolute value of each element; the magnitude of complex ones.
 
@@ -10963,7 +10964,6 @@ def vdot(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.vdot(torch.tensor([1 + 1j, 2j]), torch.tensor([1j, 2.0 + 0j]))
         tensor(1.-3.j)
     """
-version: _str
 def view_as_complex(input: Tensor) -> Tensor:
     """Return a view of pairs of real numbers, along the last dimension, as complex numbers.
 

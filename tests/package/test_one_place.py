@@ -84,6 +84,7 @@ OTHERWISE = {
     "python/gradiron/testing/_compare.py": {"equal"},
     "python/gradiron/viz/font.py": {"t"},
     "scripts/sizes.py": {"std"},
+    "scripts/wheel.py": {"dist"},
 }
 
 
