@@ -103,203 +103,116 @@ class _ValuesIndices(NamedTuple):
 
 @final
 class AbsentDType:
-    """A data type that PyTorch has and gradiron does not; a tensor of it is refused."""
     @property
-    def is_complex(self) -> Any:
-        """True for complex types."""
+    def is_complex(self) -> Any: ...
     @property
-    def is_floating_point(self) -> Any:
-        """True for floating point types."""
+    def is_floating_point(self) -> Any: ...
     @property
-    def is_signed(self) -> Any:
-        """True for types with negative numbers."""
+    def is_signed(self) -> Any: ...
     @property
-    def itemsize(self) -> _int:
-        """The size of an element in bytes."""
+    def itemsize(self) -> _int: ...
 
 @final
 class Generator:
-    """A generator of random numbers with a state of its own.
-
-    Args:
-        device: device on which numbers are drawn. Default: `"cpu"`
-
-    Examples:
-        >>> generator = torch.Generator().manual_seed(1)
-        >>> generator.initial_seed()
-        1
-        >>> torch.rand(2, generator=generator).shape
-        torch.Size([2])
-    """
     def __new__(cls, device: Any = ...) -> Any: ...
-    def clone_state(self) -> Any:
-        """Return another generator with the same state."""
+    def clone_state(self) -> Any: ...
     @property
-    def device(self) -> _device:
-        """The device on which the numbers are drawn."""
-    def get_state(self) -> Any:
-        """Return the state, as a tensor of bytes."""
-    def initial_seed(self) -> Any:
-        """Return the last seed."""
-    def manual_seed(self, seed: Any) -> Any:
-        """Seed the generator; the same seed gives the same numbers.
-
-        Args:
-            seed: an integer of 64 bits.
-        """
-    def seed(self) -> Any:
-        """Seed the generator with an unpredictable number, and return it."""
-    def set_state(self, new_state: Any) -> Any:
-        """Return to a state.
-
-        Args:
-            new_state: what `get_state` returned.
-        """
+    def device(self) -> _device: ...
+    def get_state(self) -> Any: ...
+    def initial_seed(self) -> Any: ...
+    def manual_seed(self, seed: Any) -> Any: ...
+    def seed(self) -> Any: ...
+    def set_state(self, new_state: Any) -> Any: ...
 
 class GradSwitch:
-    """Sets the grad mode inside a `with` block. The same object can be entered repeatedly, also inside itself."""
     def __enter__(self) -> Any: ...
-    def __exit__(self, _type: Any = None, _value: Any = None, _trace: Any = None) -> Any: ...
+    def __exit__(self, _type: Any = ..., _value: Any = ..., _trace: Any = ...) -> Any: ...
     def __new__(cls, to: Any, /) -> Any: ...
     @property
     def to(self) -> Any: ...
 
 class Node:
-    """An operation in the autograd graph; `grad_fn` of the tensors that it computed.
-
-    Examples:
-        >>> x = torch.ones(2, requires_grad=True)
-        >>> (x * 2).grad_fn.name()
-        'MulBackward0'
-    """
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
-    def __delattr__(self, name: Any, /) -> Any:
-        """Implement delattr(self, name)."""
-    def __dir__(self) -> Any:
-        """Default dir() implementation."""
-    def __setattr__(self, name: Any, value: Any, /) -> Any:
-        """Implement setattr(self, name, value)."""
+    def __delattr__(self, name: Any, /) -> Any: ...
+    def __dir__(self) -> Any: ...
+    def __setattr__(self, name: Any, value: Any, /) -> Any: ...
     @property
     def _input_metadata(self) -> Any: ...
     def _register_hook_dict(self, tensor: Any) -> Any: ...
     def _sequence_nr(self) -> Any: ...
     @property
-    def metadata(self) -> Any:
-        """A dictionary for the user's own data, kept as long as the node."""
-    def name(self) -> Any:
-        """Returns the operator's name with `Backward` and a number."""
+    def metadata(self) -> Any: ...
+    def name(self) -> Any: ...
     @property
-    def next_functions(self) -> Any:
-        """The nodes to which the gradients flow, each with the number of its output."""
-    def register_hook(self, hook: Any) -> Any:
-        """Calls `hook(grad_inputs, grad_outputs)` after the node's derivative."""
-    def register_prehook(self, hook: Any) -> Any:
-        """Calls `hook(grad_outputs)` before the node's derivative."""
+    def next_functions(self) -> Any: ...
+    def register_hook(self, hook: Any) -> Any: ...
+    def register_prehook(self, hook: Any) -> Any: ...
     @property
     def requires_grad(self) -> _bool: ...
     @requires_grad.setter
     def requires_grad(self, value: Any, /) -> None: ...
-    def saved(self) -> Any:
-        """Returns the tensors that the node saved, as pairs of name and tensor."""
+    def saved(self) -> Any: ...
     @property
-    def variable(self) -> Any:
-        """The leaf into which an AccumulateGrad node accumulates."""
+    def variable(self) -> Any: ...
 
 @final
 class ProfilerMark:
-    """A span that the user opened; `end` closes it."""
     def end(self) -> Any: ...
 
 @final
 class Program:
-    """Pointwise arithmetic on several tensors in one pass. A value is a tuple: the name of a pointwise row, the values that
-    are its operands, the scalar to whose dtype numbers are rounded, and optionally the dtype to which operators would
-    promote the operands.
-    """
     def __new__(cls, nodes: Any, operands: Any, scalars: Any, numbers: Any, results: Any, kept: Any) -> Any: ...
-    def run(self, operands: Any, scalars: Any, numbers: Any, rounds: Any) -> Any:
-        """Runs the program over lists of tensors; a scalar is a list with one per tensor, or a single one for
-        all. Returns false if it did nothing because these tensors need operators.
-        """
+    def run(self, operands: Any, scalars: Any, numbers: Any, rounds: Any) -> Any: ...
 
 class RemovableHandle:
-    """Removes a hook: by `remove()`, or at the end of a `with` block. A handle that the user created removes
-    its id from dictionaries.
-    """
     def __copy__(self) -> Any: ...
     def __enter__(self) -> Any: ...
     def __exit__(self, *_args: Any) -> Any: ...
     def __new__(cls, hooks_dict: Any, *, extra_dict: Any = ...) -> Any: ...
     def __setstate__(self, state: Any) -> Any: ...
     @property
-    def hooks_dict_ref(self) -> Any:
-        """A weak reference to the dictionary of the hook; None for hooks of tensors and nodes, which are in no
-        dictionary.
-        """
+    def hooks_dict_ref(self) -> Any: ...
     @property
     def id(self) -> Any: ...
-    def remove(self) -> Any:
-        """Removes the hook; further calls do nothing."""
+    def remove(self) -> Any: ...
 
 @final
 class SavedTensor:
-    """A saved value of a node, in its packed form."""
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Any: ...
     @property
-    def data(self) -> Tensor:
-        """The saved tensor, or the result of the pack hook; None once it is freed."""
+    def data(self) -> Tensor: ...
     @data.setter
     def data(self, value: Any, /) -> None: ...
-    def register_hooks(self, pack_hook: Any = None, unpack_hook: Any = None) -> Any:
-        """Packs this value with its own pair of hooks."""
-    def unpack(self) -> Any:
-        """Returns the tensor."""
+    def register_hooks(self, pack_hook: Any = ..., unpack_hook: Any = ...) -> Any: ...
+    def unpack(self) -> Any: ...
     @property
-    def unpack_hook(self) -> Any:
-        """The hook that unpacks `data`, if any."""
+    def unpack_hook(self) -> Any: ...
 
 class Sizes(tuple[int, ...]):
     def __getitem__(self, key: Any, /) -> Any: ...
 
 class Tensor:
-    """A multi-dimensional array of numbers of one data type, whose operations autograd can record.
-
-    `torch.tensor` makes one of Python's numbers.
-
-    Examples:
-        >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
-        >>> x.shape, x.dtype, x.device
-        (torch.Size([2, 2]), torch.float32, device(type='cpu'))
-    """
     @property
-    def H(self) -> Tensor:
-        """The conjugate transpose of a matrix (a view)."""
+    def H(self) -> Tensor: ...
     @property
-    def T(self) -> Tensor:
-        """The tensor with its dimensions in reverse order: the transpose of a matrix (a view)."""
+    def T(self) -> Tensor: ...
     def __abs__(self) -> Tensor: ...
     def __add__(self, other: Any, /) -> Tensor: ...
     def __and__(self, other: Any, /) -> Tensor: ...
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        """Return the array that `numpy.asarray` asks for."""
+    def __array__(self, dtype: Any = ..., copy: Any = ...) -> Any: ...
     __array_priority__: _int
-    def __array_wrap__(self, array: Any, *how: Any) -> Any:
-        """What NumPy's functions make of a tensor is a tensor; truth values are bytes, as in PyTorch."""
+    def __array_wrap__(self, array: Any, *how: Any) -> Any: ...
     def __bool__(self) -> _bool: ...
     def __complex__(self) -> Any: ...
     def __contains__(self, key: Any, /) -> _bool: ...
     def __deepcopy__(self, memo: Any) -> Any: ...
-    def __delitem__(self, key: Any, /) -> Any:
-        """Delete self[key]."""
-    def __dlpack__(self, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: Any = None, read_only: Any = False) -> Any:
-        """A DLPack capsule over the tensor's memory, or over a copy of it."""
-    def __dlpack_device__(self) -> Any:
-        """Where DLPack finds the tensor: the kind of device and its number."""
+    def __delitem__(self, key: Any, /) -> Any: ...
+    def __dlpack__(self, *, stream: Any = ..., max_version: Any = ..., dl_device: Any = ..., copy: Any = ..., read_only: Any = ...) -> Any: ...
+    def __dlpack_device__(self) -> Any: ...
     def __eq__(self, other: object, /) -> Tensor: ...  # type: ignore[override]
     def __float__(self) -> _float: ...
     def __floordiv__(self, other: Any, /) -> Tensor: ...
-    def __format__(self, spec: Any) -> Any:
-        """The text of `format(t, spec)`: a 0-d tensor formats as its number, so that `f"{loss:.3f}"` works."""
+    def __format__(self, spec: Any) -> Any: ...
     def __ge__(self, other: Any, /) -> Tensor: ...
     def __getitem__(self, key: Any, /) -> Tensor: ...
     def __gt__(self, other: Any, /) -> Tensor: ...
@@ -337,7 +250,7 @@ class Tensor:
     def __radd__(self, other: Any, /) -> Tensor: ...
     def __rand__(self, other: Any, /) -> Tensor: ...
     def __reduce_ex__(self, protocol: Any) -> Any: ...
-    def __repr__(self, *, tensor_contents: Any = None) -> Any: ...
+    def __repr__(self, *, tensor_contents: Any = ...) -> Any: ...
     def __reversed__(self) -> Any: ...
     def __rfloordiv__(self, other: Any, /) -> Tensor: ...
     def __rlshift__(self, other: Any, /) -> Tensor: ...
@@ -352,48 +265,35 @@ class Tensor:
     def __rtruediv__(self, other: Any, /) -> Tensor: ...
     def __rxor__(self, other: Any, /) -> Tensor: ...
     def __setitem__(self, key: Any, value: Any, /) -> None: ...
-    def __setstate__(self, state: Any) -> Any:
-        """Takes what a pickle holds of a tensor: long ago a storage and how the tensor lies in it, else what hangs on it."""
-    def __str__(self, *, tensor_contents: Any = None) -> Any: ...
+    def __setstate__(self, state: Any) -> Any: ...
+    def __str__(self, *, tensor_contents: Any = ...) -> Any: ...
     def __sub__(self, other: Any, /) -> Tensor: ...
     @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = ..., kwargs: Any = None) -> Any:
-        """What a subclass does with functions that are called with it: as ever, and results are of its class."""
+    def __torch_function__(cls, func: Any, types: Any, args: Any = ..., kwargs: Any = ...) -> Any: ...
     def __truediv__(self, other: Any, /) -> Tensor: ...
     def __xor__(self, other: Any, /) -> Tensor: ...
     @property
     def _backward_hooks(self) -> Any: ...
     @property
-    def _base(self) -> Tensor | None:
-        """The tensor that this one is a view of, or None."""
+    def _base(self) -> Tensor | None: ...
     @property
-    def _cdata(self) -> Any:
-        """A number that identifies the tensor."""
+    def _cdata(self) -> Any: ...
     @property
-    def _grad(self) -> Any:
-        """The gradient that `backward` has accumulated, or None."""
+    def _grad(self) -> Any: ...
     @property
-    def _grad_fn(self) -> Any:
-        """Same as `grad_fn`; may be set to None."""
-    def _indices(self) -> Any:
-        """Of sparse tensors only."""
-    def _is_view(self) -> Any:
-        """Tell whether the tensor is a view of another one."""
+    def _grad_fn(self) -> Any: ...
+    def _indices(self) -> Any: ...
+    def _is_view(self) -> Any: ...
     @staticmethod
-    def _make_subclass(cls: Any, data: Any, require_grad: Any = False) -> Any:
-        """Return a leaf of class `cls` that shares the memory of `data`."""
-    def _nnz(self) -> Any:
-        """Of sparse tensors only."""
+    def _make_subclass(cls: Any, data: Any, require_grad: Any = ...) -> Any: ...
+    def _nnz(self) -> Any: ...
     @property
     def _post_accumulate_grad_hooks(self) -> Any: ...
     def _storage_bytes(self) -> Any: ...
-    def _storage_id(self) -> Any:
-        """Returns the id of the storage: equal for tensors that share memory."""
-    def _values(self) -> Any:
-        """Of sparse tensors only."""
+    def _storage_id(self) -> Any: ...
+    def _values(self) -> Any: ...
     @property
-    def _version(self) -> _int:
-        """How often the elements were changed in place."""
+    def _version(self) -> _int: ...
     def abs(self) -> Tensor:
         """Compute the absolute value of each element; the magnitude of complex ones.
 
@@ -422,7 +322,7 @@ class Tensor:
         """
     def acosh_(self) -> Tensor:
         """In-place version of `torch.acosh`: write the result over the tensor itself."""
-    def add(self, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
+    def add(self, other: Tensor | _Number, *, alpha: _Number = ...) -> Tensor:
         """Add `other`, scaled by `alpha`, to `input`: `input + alpha * other`.
 
         Supports broadcasting and type promotion.
@@ -433,14 +333,14 @@ class Tensor:
 
         Method form of `torch.add`, whose docstring has examples.
         """
-    def add_(self, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
+    def add_(self, other: Tensor | _Number, *, alpha: _Number = ...) -> Tensor:
         """In-place version of `torch.add`: write the result over the tensor itself.
 
         Args:
             other: second operand, a tensor or a number, broadcast with the first.
             alpha: factor of `other`. Default: `1`
         """
-    def addbmm(self, batch1: Tensor, batch2: Tensor, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+    def addbmm(self, batch1: Tensor, batch2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor:
         """Multiply batches of matrices, sum the products and add a matrix.
 
         The result is `beta * input + alpha * Σ batch1[i] @ batch2[i]`.
@@ -452,7 +352,7 @@ class Tensor:
 
         Method form of `torch.addbmm`, whose docstring has examples.
         """
-    def addbmm_(self, batch1: Tensor, batch2: Tensor, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+    def addbmm_(self, batch1: Tensor, batch2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor:
         """In-place version of `torch.addbmm`: write the result over the tensor itself.
 
         Args:
@@ -460,7 +360,7 @@ class Tensor:
             beta: factor of `input`; with 0, its elements are ignored, NaN among them. Default: `1`
             alpha: factor of the sum of products. Default: `1`
         """
-    def addcdiv(self, tensor1: Tensor, tensor2: Tensor, value: _Number = 1) -> Tensor:
+    def addcdiv(self, tensor1: Tensor, tensor2: Tensor, value: _Number = ...) -> Tensor:
         """Add a quotient of two tensors, scaled by `value`: `input + value * tensor1 / tensor2`.
 
         Args:
@@ -470,7 +370,7 @@ class Tensor:
 
         Method form of `torch.addcdiv`, whose docstring has examples.
         """
-    def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, value: _Number = 1) -> Tensor:
+    def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, value: _Number = ...) -> Tensor:
         """In-place version of `torch.addcdiv`: write the result over the tensor itself.
 
         Args:
@@ -478,7 +378,7 @@ class Tensor:
             tensor2: the divisor, broadcast with `input`.
             value: factor of the quotient. Default: `1`
         """
-    def addcmul(self, tensor1: Tensor, tensor2: Tensor, value: _Number = 1) -> Tensor:
+    def addcmul(self, tensor1: Tensor, tensor2: Tensor, value: _Number = ...) -> Tensor:
         """Add a product of two tensors, scaled by `value`: `input + value * tensor1 * tensor2`.
 
         Args:
@@ -487,14 +387,14 @@ class Tensor:
 
         Method form of `torch.addcmul`, whose docstring has examples.
         """
-    def addcmul_(self, tensor1: Tensor, tensor2: Tensor, value: _Number = 1) -> Tensor:
+    def addcmul_(self, tensor1: Tensor, tensor2: Tensor, value: _Number = ...) -> Tensor:
         """In-place version of `torch.addcmul`: write the result over the tensor itself.
 
         Args:
             tensor1, tensor2: the factors, broadcast with `input`.
             value: factor of the product. Default: `1`
         """
-    def addmm(self, mat1: Tensor, mat2: Tensor, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+    def addmm(self, mat1: Tensor, mat2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor:
         """Multiply two matrices and add a matrix: `beta * input + alpha * (mat1 @ mat2)`.
 
         Args:
@@ -504,7 +404,7 @@ class Tensor:
 
         Method form of `torch.addmm`, whose docstring has examples.
         """
-    def addmm_(self, mat1: Tensor, mat2: Tensor, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+    def addmm_(self, mat1: Tensor, mat2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor:
         """In-place version of `torch.addmm`: write the result over the tensor itself.
 
         Args:
@@ -512,7 +412,7 @@ class Tensor:
             beta: factor of `input`; with 0, its elements are ignored, NaN among them. Default: `1`
             alpha: factor of the product. Default: `1`
         """
-    def addmv(self, mat: Tensor, vec: Tensor, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+    def addmv(self, mat: Tensor, vec: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor:
         """Multiply a matrix by a vector and add a vector: `beta * input + alpha * (mat @ vec)`.
 
         Args:
@@ -523,7 +423,7 @@ class Tensor:
 
         Method form of `torch.addmv`, whose docstring has examples.
         """
-    def addmv_(self, mat: Tensor, vec: Tensor, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+    def addmv_(self, mat: Tensor, vec: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor:
         """In-place version of `torch.addmv`: write the result over the tensor itself.
 
         Args:
@@ -532,7 +432,7 @@ class Tensor:
             beta: factor of `input`; with 0, its elements are ignored, NaN among them. Default: `1`
             alpha: factor of the product. Default: `1`
         """
-    def addr(self, vec1: Tensor, vec2: Tensor, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+    def addr(self, vec1: Tensor, vec2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor:
         """Compute the outer product of two vectors and add a matrix: `beta * input + alpha * outer(vec1, vec2)`.
 
         Args:
@@ -542,7 +442,7 @@ class Tensor:
 
         Method form of `torch.addr`, whose docstring has examples.
         """
-    def addr_(self, vec1: Tensor, vec2: Tensor, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+    def addr_(self, vec1: Tensor, vec2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor:
         """In-place version of `torch.addr`: write the result over the tensor itself.
 
         Args:
@@ -555,7 +455,7 @@ class Tensor:
 
         Method form of `torch.adjoint`, whose docstring has examples.
         """
-    def all(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False) -> Tensor:
+    def all(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ...) -> Tensor:
         """Tell whether all elements are True (not zero), in the whole tensor or over the given dimensions.
 
         Args:
@@ -564,7 +464,7 @@ class Tensor:
 
         Method form of `torch.all`, whose docstring has examples.
         """
-    def allclose(self, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> _bool:
+    def allclose(self, other: Tensor, rtol: _float = ..., atol: _float = ..., equal_nan: _bool = ...) -> _bool:
         """Tell whether all elements of two tensors are close: `|input - other| <= atol + rtol * |other|`.
 
         Args:
@@ -575,7 +475,7 @@ class Tensor:
 
         Method form of `torch.allclose`, whose docstring has examples.
         """
-    def amax(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False) -> Tensor:
+    def amax(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ...) -> Tensor:
         """Return the maximum over one or several dimensions.
 
         Unlike `torch.max` it gives no indices, and equal maxima share the gradient evenly.
@@ -586,7 +486,7 @@ class Tensor:
 
         Method form of `torch.amax`, whose docstring has examples.
         """
-    def amin(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False) -> Tensor:
+    def amin(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ...) -> Tensor:
         """Return the minimum over one or several dimensions.
 
         Unlike `torch.min` it gives no indices, and equal minima share the gradient evenly.
@@ -597,7 +497,7 @@ class Tensor:
 
         Method form of `torch.amin`, whose docstring has examples.
         """
-    def aminmax(self, *, dim: _int | None = None, keepdim: _bool = False) -> _MinMax:
+    def aminmax(self, *, dim: _int | None = ..., keepdim: _bool = ...) -> _MinMax:
         """Return both the minimum and the maximum, of all elements or along a dimension.
 
         Args:
@@ -614,7 +514,7 @@ class Tensor:
 
         Method form of `torch.angle`, whose docstring has examples.
         """
-    def any(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False) -> Tensor:
+    def any(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ...) -> Tensor:
         """Tell whether any element is True (not zero), in the whole tensor or over the given dimensions.
 
         Args:
@@ -623,8 +523,7 @@ class Tensor:
 
         Method form of `torch.any`, whose docstring has examples.
         """
-    def apply_(self, callable: Any) -> Any:
-        """Replace each element by the result of a Python function; slow."""
+    def apply_(self, callable: Any) -> Any: ...
     def arccos(self) -> Tensor:
         """Compute the arccosine (inverse cosine) of each element, in radians.
 
@@ -683,7 +582,7 @@ class Tensor:
         """
     def arctanh_(self) -> Tensor:
         """In-place version of `torch.atanh`: write the result over the tensor itself."""
-    def argmax(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
+    def argmax(self, dim: _int | None = ..., keepdim: _bool = ...) -> Tensor:
         """Return the index of the maximum, of all elements or along a dimension.
 
         Args:
@@ -692,7 +591,7 @@ class Tensor:
 
         Method form of `torch.argmax`, whose docstring has examples.
         """
-    def argmin(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
+    def argmin(self, dim: _int | None = ..., keepdim: _bool = ...) -> Tensor:
         """Return the index of the minimum, of all elements or along a dimension.
 
         Args:
@@ -701,7 +600,7 @@ class Tensor:
 
         Method form of `torch.argmin`, whose docstring has examples.
         """
-    def argsort(self, dim: _int = -1, descending: _bool = False, stable: _bool = False) -> Tensor:
+    def argsort(self, dim: _int = ..., descending: _bool = ..., stable: _bool = ...) -> Tensor:
         """Return the indices that sort a tensor along a dimension.
 
         Args:
@@ -716,7 +615,7 @@ class Tensor:
 
         Method form of `torch.argwhere`, whose docstring has examples.
         """
-    def as_strided(self, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = None) -> Tensor:
+    def as_strided(self, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = ...) -> Tensor:
         """Return a view of the tensor's memory with any sizes, strides and offset.
 
         Several elements of the view may be the same place in memory; writing into such a view is unsafe.
@@ -731,7 +630,7 @@ class Tensor:
 
         Method form of `torch.as_strided`, whose docstring has examples.
         """
-    def as_strided_(self, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = None) -> Tensor:
+    def as_strided_(self, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = ...) -> Tensor:
         """Give the tensor itself other sizes, strides and offset in its memory.
 
         Args:
@@ -739,10 +638,8 @@ class Tensor:
             stride: step in memory between neighboring elements of each dimension, in elements.
             storage_offset: place of the first element in the storage; that of `input` if not given.
         """
-    def as_strided_scatter(self, src: Any, size: Any, stride: Any, storage_offset: Any = None) -> Any:
-        """See `torch.as_strided_scatter`."""
-    def as_subclass(self, cls: Any) -> Any:
-        """Return the same values with the same graph as an instance of `cls`."""
+    def as_strided_scatter(self, src: Any, size: Any, stride: Any, storage_offset: Any = ...) -> Any: ...
+    def as_subclass(self, cls: Any) -> Any: ...
     def asin(self) -> Tensor:
         """Compute the arcsine (inverse sine) of each element, in radians.
 
@@ -787,22 +684,8 @@ class Tensor:
         """
     def atanh_(self) -> Tensor:
         """In-place version of `torch.atanh`: write the result over the tensor itself."""
-    def backward(self, gradient: Any = None, retain_graph: Any = None, create_graph: Any = False, inputs: Any = None) -> None:
-        """Compute the gradients of this tensor and add them to the `grad` of the leaves that it was computed from.
-
-        Args:
-            gradient: gradient with respect to this tensor; may be left out for a single number, where it is 1.
-            retain_graph: whether to keep the graph for another call; `create_graph` if not given.
-            create_graph: whether the gradients are recorded, for derivatives of higher order. Default: `False`
-            inputs: leaves whose gradients are computed; all if not given.
-
-        Examples:
-            >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
-            >>> (x * x).sum().backward()
-            >>> x.grad
-            tensor([2., 4.])
-        """
-    def baddbmm(self, batch1: Tensor, batch2: Tensor, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+    def backward(self, gradient: Any = ..., retain_graph: Any = ..., create_graph: Any = ..., inputs: Any = ...) -> None: ...
+    def baddbmm(self, batch1: Tensor, batch2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor:
         """Multiply batches of matrices and add a batch: `beta * input + alpha * (batch1 @ batch2)`.
 
         Args:
@@ -812,7 +695,7 @@ class Tensor:
 
         Method form of `torch.baddbmm`, whose docstring has examples.
         """
-    def baddbmm_(self, batch1: Tensor, batch2: Tensor, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+    def baddbmm_(self, batch1: Tensor, batch2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor:
         """In-place version of `torch.baddbmm`: write the result over the tensor itself.
 
         Args:
@@ -820,7 +703,7 @@ class Tensor:
             beta: factor of `input`; with 0, its elements are ignored, NaN among them. Default: `1`
             alpha: factor of the product. Default: `1`
         """
-    def bernoulli(self, p: _float | None = None, *, generator: Any = None) -> Tensor:
+    def bernoulli(self, p: _float | None = ..., *, generator: Any = ...) -> Tensor:
         """Draw ones and zeros: ones with the probabilities in `input`.
 
         Args:
@@ -829,7 +712,7 @@ class Tensor:
 
         Method form of `torch.bernoulli`, whose docstring has examples.
         """
-    def bernoulli_(self, p: Tensor | _Number = 0.5, *, generator: Any = None) -> Tensor:
+    def bernoulli_(self, p: Tensor | _Number = ..., *, generator: Any = ...) -> Tensor:
         """Fill the tensor with ones with probability `p`, else zeros.
 
         Args:
@@ -840,9 +723,8 @@ class Tensor:
             >>> torch.empty(3).bernoulli_(1.0)
             tensor([1., 1., 1.])
         """
-    def bfloat16(self, memory_format: Any = None) -> Tensor:
-        """Convert to `torch.bfloat16`; returns the tensor itself if it has that dtype."""
-    def bincount(self, weights: Tensor | None = None, minlength: _int = 0) -> Tensor:
+    def bfloat16(self, memory_format: Any = ...) -> Tensor: ...
+    def bincount(self, weights: Tensor | None = ..., minlength: _int = ...) -> Tensor:
         """Count how often each value occurs in a vector of non-negative integers.
 
         Args:
@@ -936,8 +818,7 @@ class Tensor:
 
         Method form of `torch.bmm`, whose docstring has examples.
         """
-    def bool(self, memory_format: Any = None) -> Tensor:
-        """Convert to `torch.bool`; returns the tensor itself if it has that dtype."""
+    def bool(self, memory_format: Any = ...) -> Tensor: ...
     @overload
     def broadcast_to(self, size: _int | Sequence[_int]) -> Tensor:
         """Broadcast the tensor to a shape (a view).
@@ -949,9 +830,8 @@ class Tensor:
         """
     @overload
     def broadcast_to(self, *size: _int) -> Tensor: ...
-    def byte(self, memory_format: Any = None) -> Tensor:
-        """Convert to `torch.uint8`; returns the tensor itself if it has that dtype."""
-    def cauchy_(self, median: _float = 0.0, sigma: _float = 1.0, *, generator: Any = None) -> Tensor:
+    def byte(self, memory_format: Any = ...) -> Tensor: ...
+    def cauchy_(self, median: _float = ..., sigma: _float = ..., *, generator: Any = ...) -> Tensor:
         """Fill the tensor with numbers drawn from a Cauchy distribution.
 
         Args:
@@ -963,10 +843,8 @@ class Tensor:
             >>> torch.empty(3).cauchy_().shape
             torch.Size([3])
         """
-    def ccol_indices(self) -> Any:
-        """Of sparse tensors only."""
-    def cdouble(self, memory_format: Any = None) -> Any:
-        """Convert to `torch.complex128`; returns the tensor itself if it has that dtype."""
+    def ccol_indices(self) -> Any: ...
+    def cdouble(self, memory_format: Any = ...) -> Any: ...
     def ceil(self) -> Tensor:
         """Round each element up to a whole number.
 
@@ -974,13 +852,10 @@ class Tensor:
         """
     def ceil_(self) -> Tensor:
         """In-place version of `torch.ceil`: write the result over the tensor itself."""
-    def cfloat(self, memory_format: Any = None) -> Any:
-        """Convert to `torch.complex64`; returns the tensor itself if it has that dtype."""
-    def chalf(self, memory_format: Any = None) -> Any:
-        """Convert to `torch.complex32`; returns the tensor itself if it has that dtype."""
-    def char(self, memory_format: Any = None) -> Tensor:
-        """Convert to `torch.int8`; returns the tensor itself if it has that dtype."""
-    def cholesky_inverse(self, upper: _bool = False) -> Tensor:
+    def cfloat(self, memory_format: Any = ...) -> Any: ...
+    def chalf(self, memory_format: Any = ...) -> Any: ...
+    def char(self, memory_format: Any = ...) -> Tensor: ...
+    def cholesky_inverse(self, upper: _bool = ...) -> Tensor:
         """Compute the inverse of a matrix, given its Cholesky factor.
 
         Args:
@@ -988,7 +863,7 @@ class Tensor:
 
         Method form of `torch.cholesky_inverse`, whose docstring has examples.
         """
-    def cholesky_solve(self, input2: Tensor, upper: _bool = False) -> Tensor:
+    def cholesky_solve(self, input2: Tensor, upper: _bool = ...) -> Tensor:
         """Solve `A @ X = B`, given a Cholesky factor of `A`.
 
         Args:
@@ -997,7 +872,7 @@ class Tensor:
 
         Method form of `torch.cholesky_solve`, whose docstring has examples.
         """
-    def chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
+    def chunk(self, chunks: _int, dim: _int = ...) -> tuple[Tensor, ...]:
         """Split a tensor into at most `chunks` parts of equal size along a dimension (views).
 
         The last part may be smaller, and there may be fewer parts.
@@ -1008,7 +883,7 @@ class Tensor:
 
         Method form of `torch.chunk`, whose docstring has examples.
         """
-    def clamp(self, min: Tensor | _Number | None = None, max: Tensor | _Number | None = None) -> Tensor:
+    def clamp(self, min: Tensor | _Number | None = ..., max: Tensor | _Number | None = ...) -> Tensor:
         """Clamp all elements into the range `[min, max]`.
 
         Where `min` exceeds `max`, the result is `max`.
@@ -1019,7 +894,7 @@ class Tensor:
 
         Method form of `torch.clamp`, whose docstring has examples.
         """
-    def clamp_(self, min: Tensor | _Number | None = None, max: Tensor | _Number | None = None) -> Tensor:
+    def clamp_(self, min: Tensor | _Number | None = ..., max: Tensor | _Number | None = ...) -> Tensor:
         """In-place version of `torch.clamp`: write the result over the tensor itself.
 
         Args:
@@ -1054,7 +929,7 @@ class Tensor:
         Args:
             min: lower bound, a tensor or a number.
         """
-    def clip(self, min: Tensor | _Number | None = None, max: Tensor | _Number | None = None) -> Tensor:
+    def clip(self, min: Tensor | _Number | None = ..., max: Tensor | _Number | None = ...) -> Tensor:
         """Clamp all elements into the range `[min, max]`.
 
         Where `min` exceeds `max`, the result is `max`.
@@ -1065,14 +940,14 @@ class Tensor:
 
         Method form of `torch.clamp`, whose docstring has examples.
         """
-    def clip_(self, min: Tensor | _Number | None = None, max: Tensor | _Number | None = None) -> Tensor:
+    def clip_(self, min: Tensor | _Number | None = ..., max: Tensor | _Number | None = ...) -> Tensor:
         """In-place version of `torch.clamp`: write the result over the tensor itself.
 
         Args:
             min: lower bound, a tensor or a number; none if not given.
             max: upper bound, a tensor or a number; none if not given.
         """
-    def clone(self, *, memory_format: _str | None = None) -> Tensor:
+    def clone(self, *, memory_format: _str | None = ...) -> Tensor:
         """Return a copy of the tensor in memory of its own.
 
         Gradients flow through the copy to `input`; `detach()` stops them.
@@ -1082,10 +957,8 @@ class Tensor:
 
         Method form of `torch.clone`, whose docstring has examples.
         """
-    def coalesce(self) -> Any:
-        """Of sparse tensors only."""
-    def col_indices(self) -> Any:
-        """Of sparse tensors only."""
+    def coalesce(self) -> Any: ...
+    def col_indices(self) -> Any: ...
     def conj(self) -> Tensor:
         """Return the complex conjugate as a view, whose values are computed when they are read.
 
@@ -1102,7 +975,7 @@ class Tensor:
         """
     def conj_physical_(self) -> Tensor:
         """In-place version of `torch.conj_physical`: write the result over the tensor itself."""
-    def contiguous(self, *, memory_format: _str | None = None) -> Tensor:
+    def contiguous(self, *, memory_format: _str | None = ...) -> Tensor:
         """Return the tensor with its elements in order in memory: itself if they are already, else a copy.
 
         Args:
@@ -1113,13 +986,7 @@ class Tensor:
             >>> x.is_contiguous(), x.contiguous().is_contiguous()
             (False, True)
         """
-    def copy_(self, src: Any, non_blocking: Any = None) -> Any:
-        """Copy the elements of another tensor into this one, converted and broadcast.
-
-        Args:
-            src: the tensor to copy from.
-            non_blocking: not used.
-        """
+    def copy_(self, src: Any, non_blocking: Any = ...) -> Any: ...
     def copysign(self, other: Tensor | _Number) -> Tensor:
         """Combine the magnitude of `input` with the sign of `other`.
 
@@ -1164,7 +1031,7 @@ class Tensor:
         """
     @overload
     def count_nonzero(self, *dim: _int) -> Tensor: ...
-    def cov(self, *, correction: _int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
+    def cov(self, *, correction: _int = ..., fweights: Tensor | None = ..., aweights: Tensor | None = ...) -> Tensor:
         """Estimate the covariance matrix of variables, whose observations are the columns of `input`.
 
         Args:
@@ -1174,9 +1041,8 @@ class Tensor:
 
         Method form of `torch.cov`, whose docstring has examples.
         """
-    def cpu(self, memory_format: Any = None) -> Tensor:
-        """Copy to the CPU; returns the tensor itself if it is there."""
-    def cross(self, other: Tensor, dim: _int | None = None) -> Tensor:
+    def cpu(self, memory_format: Any = ...) -> Tensor: ...
+    def cross(self, other: Tensor, dim: _int | None = ...) -> Tensor:
         """Compute the cross product of vectors with three elements.
 
         Args:
@@ -1185,10 +1051,8 @@ class Tensor:
 
         Method form of `torch.cross`, whose docstring has examples.
         """
-    def crow_indices(self) -> Any:
-        """Of sparse tensors only."""
-    def cuda(self, device: Any = None, non_blocking: Any = False, memory_format: Any = None) -> Tensor:
-        """Copy to a GPU; returns the tensor itself if it is there."""
+    def crow_indices(self) -> Any: ...
+    def cuda(self, device: Any = ..., non_blocking: Any = ..., memory_format: Any = ...) -> Tensor: ...
     def cummax(self, dim: _int) -> _ValuesIndices:
         """Compute the cumulative maximum along a dimension, and the index where it was found.
 
@@ -1211,7 +1075,7 @@ class Tensor:
 
         Method form of `torch.cummin`, whose docstring has examples.
         """
-    def cumprod(self, dim: _int, *, dtype: _dtype | None = None) -> Tensor:
+    def cumprod(self, dim: _int, *, dtype: _dtype | None = ...) -> Tensor:
         """Compute the cumulative product of the elements along a dimension.
 
         Args:
@@ -1220,14 +1084,14 @@ class Tensor:
 
         Method form of `torch.cumprod`, whose docstring has examples.
         """
-    def cumprod_(self, dim: _int, dtype: _dtype | None = None) -> Tensor:
+    def cumprod_(self, dim: _int, dtype: _dtype | None = ...) -> Tensor:
         """Compute the cumulative product along a dimension, in place.
 
         Args:
             dim: dimension to work along; negative numbers count from the last one.
             dtype: data type that the elements are converted to before they are multiplied.
         """
-    def cumsum(self, dim: _int, *, dtype: _dtype | None = None) -> Tensor:
+    def cumsum(self, dim: _int, *, dtype: _dtype | None = ...) -> Tensor:
         """Compute the cumulative sum of the elements along a dimension.
 
         Args:
@@ -1236,7 +1100,7 @@ class Tensor:
 
         Method form of `torch.cumsum`, whose docstring has examples.
         """
-    def cumsum_(self, dim: _int, dtype: _dtype | None = None) -> Tensor:
+    def cumsum_(self, dim: _int, dtype: _dtype | None = ...) -> Tensor:
         """Compute the cumulative sum along a dimension, in place.
 
         Args:
@@ -1244,12 +1108,10 @@ class Tensor:
             dtype: data type that the elements are converted to before they are summed.
         """
     @property
-    def data(self) -> Tensor:
-        """The same elements without history; autograd does not see what is written through it."""
+    def data(self) -> Tensor: ...
     @data.setter
     def data(self, value: Any, /) -> None: ...
-    def data_ptr(self) -> Any:
-        """Return the address of the first element."""
+    def data_ptr(self) -> Any: ...
     def deg2rad(self) -> Tensor:
         """Convert angles from degrees to radians.
 
@@ -1257,8 +1119,7 @@ class Tensor:
         """
     def deg2rad_(self) -> Tensor:
         """In-place version of `torch.deg2rad`: write the result over the tensor itself."""
-    def dense_dim(self) -> Any:
-        """Return the number of dense dimensions: all of a dense tensor."""
+    def dense_dim(self) -> Any: ...
     def det(self) -> Tensor:
         """Compute the determinant of square matrices; the same as `torch.linalg.det`.
 
@@ -1269,9 +1130,8 @@ class Tensor:
     def detach_(self) -> Tensor:
         """Detach the tensor itself from the graph."""
     @property
-    def device(self) -> _device:
-        """The device on which the elements lie."""
-    def diag(self, diagonal: _int = 0) -> Tensor:
+    def device(self) -> _device: ...
+    def diag(self, diagonal: _int = ...) -> Tensor:
         """Build a diagonal matrix from a vector, or extract a diagonal of a matrix.
 
         Args:
@@ -1279,7 +1139,7 @@ class Tensor:
 
         Method form of `torch.diag`, whose docstring has examples.
         """
-    def diag_embed(self, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> Tensor:
+    def diag_embed(self, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor:
         """Build matrices with the last dimension of `input` on a diagonal, and zeros elsewhere.
 
         Args:
@@ -1288,7 +1148,7 @@ class Tensor:
 
         Method form of `torch.diag_embed`, whose docstring has examples.
         """
-    def diagflat(self, offset: _int = 0) -> Tensor:
+    def diagflat(self, offset: _int = ...) -> Tensor:
         """Build a diagonal matrix from the flattened elements of a tensor.
 
         Args:
@@ -1296,7 +1156,7 @@ class Tensor:
 
         Method form of `torch.diagflat`, whose docstring has examples.
         """
-    def diagonal(self, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
+    def diagonal(self, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor:
         """Return the diagonal of two dimensions, as the last dimension of the result (a view).
 
         Args:
@@ -1305,7 +1165,7 @@ class Tensor:
 
         Method form of `torch.diagonal`, whose docstring has examples.
         """
-    def diagonal_scatter(self, src: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
+    def diagonal_scatter(self, src: Tensor, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor:
         """Return a copy of `input` in which a diagonal is replaced by `src`.
 
         Args:
@@ -1315,7 +1175,7 @@ class Tensor:
 
         Method form of `torch.diagonal_scatter`, whose docstring has examples.
         """
-    def diff(self, n: _int = 1, dim: _int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
+    def diff(self, n: _int = ..., dim: _int = ..., prepend: Tensor | None = ..., append: Tensor | None = ...) -> Tensor:
         """Compute the differences of neighboring elements along a dimension, `n` times.
 
         Args:
@@ -1332,11 +1192,9 @@ class Tensor:
         """
     def digamma_(self) -> Tensor:
         """In-place version of `torch.digamma`: write the result over the tensor itself."""
-    def dim(self) -> _int:
-        """Return the number of dimensions."""
-    def dim_order(self, *, ambiguity_check: Any = False) -> Any:
-        """The dimensions as they lie in memory, the one that varies slowest first."""
-    def dist(self, other: Tensor, p: _Number = 2) -> Tensor:
+    def dim(self) -> _int: ...
+    def dim_order(self, *, ambiguity_check: Any = ...) -> Any: ...
+    def dist(self, other: Tensor, p: _Number = ...) -> Tensor:
         """Compute the `p`-norm of the difference of two tensors.
 
         Args:
@@ -1345,7 +1203,7 @@ class Tensor:
 
         Method form of `torch.dist`, whose docstring has examples.
         """
-    def div(self, other: Tensor | _Number, rounding_mode: _str | None = None) -> Tensor:
+    def div(self, other: Tensor | _Number, rounding_mode: _str | None = ...) -> Tensor:
         """Divide `input` by `other`, element by element.
 
         Supports broadcasting and type promotion. Integers give floating point quotients unless a rounding mode is given.
@@ -1356,14 +1214,14 @@ class Tensor:
 
         Method form of `torch.div`, whose docstring has examples.
         """
-    def div_(self, other: Tensor | _Number, rounding_mode: _str | None = None) -> Tensor:
+    def div_(self, other: Tensor | _Number, rounding_mode: _str | None = ...) -> Tensor:
         """In-place version of `torch.div`: write the result over the tensor itself.
 
         Args:
             other: the divisor, a tensor or a number.
             rounding_mode: None for true division, `"trunc"` to round towards zero, `"floor"` to round down.
         """
-    def divide(self, other: Tensor | _Number, rounding_mode: _str | None = None) -> Tensor:
+    def divide(self, other: Tensor | _Number, rounding_mode: _str | None = ...) -> Tensor:
         """Divide `input` by `other`, element by element.
 
         Supports broadcasting and type promotion. Integers give floating point quotients unless a rounding mode is given.
@@ -1374,7 +1232,7 @@ class Tensor:
 
         Method form of `torch.div`, whose docstring has examples.
         """
-    def divide_(self, other: Tensor | _Number, rounding_mode: _str | None = None) -> Tensor:
+    def divide_(self, other: Tensor | _Number, rounding_mode: _str | None = ...) -> Tensor:
         """In-place version of `torch.div`: write the result over the tensor itself.
 
         Args:
@@ -1389,8 +1247,7 @@ class Tensor:
 
         Method form of `torch.dot`, whose docstring has examples.
         """
-    def double(self, memory_format: Any = None) -> Tensor:
-        """Convert to `torch.float64`; returns the tensor itself if it has that dtype."""
+    def double(self, memory_format: Any = ...) -> Tensor: ...
     @overload
     def dsplit(self, sections: _int) -> tuple[Tensor, ...]:
         """Split a tensor depthwise: along the third dimension (views).
@@ -1406,10 +1263,8 @@ class Tensor:
     @overload
     def dsplit(self, *indices: _int) -> tuple[Tensor, ...]: ...
     @property
-    def dtype(self) -> _dtype:
-        """The data type of the elements."""
-    def element_size(self) -> _int:
-        """Return the number of bytes of one element."""
+    def dtype(self) -> _dtype: ...
+    def element_size(self) -> _int: ...
     def eq(self, other: Tensor | _Number) -> Tensor:
         """Compare element by element: True where `input == other`.
 
@@ -1500,7 +1355,7 @@ class Tensor:
         """
     def expm1_(self) -> Tensor:
         """In-place version of `torch.expm1`: write the result over the tensor itself."""
-    def exponential_(self, lambd: _float = 1.0, *, generator: Any = None) -> Tensor:
+    def exponential_(self, lambd: _float = ..., *, generator: Any = ...) -> Tensor:
         """Fill the tensor with numbers drawn from an exponential distribution.
 
         Args:
@@ -1521,8 +1376,7 @@ class Tensor:
             >>> torch.zeros(2).fill_(7)
             tensor([7., 7.])
         """
-    def fill_diagonal_(self, fill_value: Any, wrap: Any = False) -> Any:
-        """Fill the main diagonal with a number; with `wrap`, it starts again below the last column of a tall matrix."""
+    def fill_diagonal_(self, fill_value: Any, wrap: Any = ...) -> Any: ...
     def fix(self) -> Tensor:
         """Truncate each element: round it towards zero to a whole number.
 
@@ -1530,7 +1384,7 @@ class Tensor:
         """
     def fix_(self) -> Tensor:
         """In-place version of `torch.trunc`: write the result over the tensor itself."""
-    def flatten(self, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
+    def flatten(self, start_dim: _int = ..., end_dim: _int = ...) -> Tensor:
         """Flatten a range of dimensions into one: a view where possible, else a copy.
 
         Args:
@@ -1560,8 +1414,7 @@ class Tensor:
 
         Method form of `torch.flipud`, whose docstring has examples.
         """
-    def float(self, memory_format: Any = None) -> Tensor:
-        """Convert to `torch.float32`; returns the tensor itself if it has that dtype."""
+    def float(self, memory_format: Any = ...) -> Tensor: ...
     def float_power(self, exponent: Tensor | _Number) -> Tensor:
         """Raise `input` to the power `exponent` in double precision.
 
@@ -1642,7 +1495,7 @@ class Tensor:
 
         Method form of `torch.frexp`, whose docstring has examples.
         """
-    def gather(self, dim: _int, index: Tensor, *, sparse_grad: _bool = False) -> Tensor:
+    def gather(self, dim: _int, index: Tensor, *, sparse_grad: _bool = ...) -> Tensor:
         """Pick elements along a dimension by index: for `dim=0`, `out[i][j] = input[index[i][j]][j]`.
 
         Args:
@@ -1680,7 +1533,7 @@ class Tensor:
         Args:
             other: second operand, a tensor or a number, broadcast with the first.
         """
-    def geometric_(self, p: _float, *, generator: Any = None) -> Tensor:
+    def geometric_(self, p: _float, *, generator: Any = ...) -> Tensor:
         """Fill the tensor with numbers drawn from a geometric distribution: trials up to the first success.
 
         Args:
@@ -1707,21 +1560,17 @@ class Tensor:
 
         Method form of `torch.ger`, whose docstring has examples.
         """
-    def get_device(self) -> _int:
-        """Return the index of the GPU; -1 for the CPU."""
+    def get_device(self) -> _int: ...
     @property
-    def grad(self) -> Tensor | None:
-        """The gradient that `backward` has accumulated, or None."""
+    def grad(self) -> Tensor | None: ...
     @grad.setter
     def grad(self, value: Any, /) -> None: ...
     @property
-    def grad_dtype(self) -> Any:
-        """The data type of this tensor's gradients, or None for any; can be set on leaves."""
+    def grad_dtype(self) -> Any: ...
     @grad_dtype.setter
     def grad_dtype(self, value: Any, /) -> None: ...
     @property
-    def grad_fn(self) -> Any:
-        """The node of the graph that computed this tensor; None for leaves."""
+    def grad_fn(self) -> Any: ...
     def greater(self, other: Tensor | _Number) -> Tensor:
         """Compare element by element: True where `input > other`.
 
@@ -1764,9 +1613,8 @@ class Tensor:
         Args:
             other: second operand, a tensor or a number, broadcast with the first.
         """
-    def half(self, memory_format: Any = None) -> Tensor:
-        """Convert to `torch.float16`; returns the tensor itself if it has that dtype."""
-    def hardshrink(self, lambd: _Number = 0.5) -> Tensor:
+    def half(self, memory_format: Any = ...) -> Tensor: ...
+    def hardshrink(self, lambd: _Number = ...) -> Tensor:
         """Apply hard shrinkage: set the elements within `[-lambd, lambd]` to zero.
 
         Args:
@@ -1788,7 +1636,7 @@ class Tensor:
         Args:
             values: results where `input` is zero; of the dtype of `input`, broadcast with it.
         """
-    def histc(self, bins: _int = 100, min: _Number = 0, max: _Number = 0) -> Tensor:
+    def histc(self, bins: _int = ..., min: _Number = ..., max: _Number = ...) -> Tensor:
         """Compute a histogram with bins of equal width.
 
         Elements outside `[min, max]` are not counted. If both are 0, the range is that of the elements.
@@ -1800,8 +1648,7 @@ class Tensor:
 
         Method form of `torch.histc`, whose docstring has examples.
         """
-    def histogram(self, bins: Any = 100, **options: Any) -> Any:
-        """Compute a histogram, see `torch.histogram`."""
+    def histogram(self, bins: Any = ..., **options: Any) -> Any: ...
     @overload
     def hsplit(self, sections: _int) -> tuple[Tensor, ...]:
         """Split a tensor horizontally: along the second dimension, vectors along the first (views).
@@ -1866,9 +1713,8 @@ class Tensor:
             other: the lower limits of the integral, not negative.
         """
     @property
-    def imag(self) -> Tensor:
-        """The imaginary part (a view)."""
-    def index_add(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1) -> Tensor:
+    def imag(self) -> Tensor: ...
+    def index_add(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = ...) -> Tensor:
         """Add the slices of `source`, scaled by `alpha`, to a copy of `input`, at indices along a dimension.
 
         Args:
@@ -1879,7 +1725,7 @@ class Tensor:
 
         Method form of `torch.index_add`, whose docstring has examples.
         """
-    def index_add_(self, dim: _int, index: Tensor, source: Tensor, alpha: _Number = 1) -> Tensor:
+    def index_add_(self, dim: _int, index: Tensor, source: Tensor, alpha: _Number = ...) -> Tensor:
         """Add the slices of `source`, scaled by `alpha`, to the tensor itself, at indices along a dimension.
 
         Args:
@@ -1924,7 +1770,7 @@ class Tensor:
             index: vector of indices along `dim`.
             value: a number, or a tensor that holds one.
         """
-    def index_put(self, indices: Sequence[Tensor], values: Tensor, accumulate: _bool = False) -> Tensor:
+    def index_put(self, indices: Sequence[Tensor], values: Tensor, accumulate: _bool = ...) -> Tensor:
         """Return a copy of `input` with `values` at the places that tensors of indices name: `input[indices] = values`.
 
         Args:
@@ -1934,7 +1780,7 @@ class Tensor:
 
         Method form of `torch.index_put`, whose docstring has examples.
         """
-    def index_put_(self, indices: Sequence[Tensor], values: Tensor, accumulate: _bool = False) -> Tensor:
+    def index_put_(self, indices: Sequence[Tensor], values: Tensor, accumulate: _bool = ...) -> Tensor:
         """Write `values` into the places that tensors of indices name, in place: `x[indices] = values`.
 
         Args:
@@ -1942,7 +1788,7 @@ class Tensor:
             values: the values to write, which can be broadcast to the places.
             accumulate: whether to add to the elements rather than to replace them. Default: `False`
         """
-    def index_reduce(self, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = True) -> Tensor:
+    def index_reduce(self, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = ...) -> Tensor:
         """Combine the slices of `source` into a copy of `input`, at indices along a dimension.
 
         Args:
@@ -1954,7 +1800,7 @@ class Tensor:
 
         Method form of `torch.index_reduce`, whose docstring has examples.
         """
-    def index_reduce_(self, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = True) -> Tensor:
+    def index_reduce_(self, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = ...) -> Tensor:
         """Combine the slices of `source` into the tensor itself, at indices along a dimension.
 
         Args:
@@ -1973,8 +1819,7 @@ class Tensor:
 
         Method form of `torch.index_select`, whose docstring has examples.
         """
-    def indices(self) -> Any:
-        """Of sparse tensors only."""
+    def indices(self) -> Any: ...
     def inner(self, other: Tensor) -> Tensor:
         """Compute dot products over the last dimension of both tensors, for all pairs of the others.
 
@@ -1983,15 +1828,13 @@ class Tensor:
 
         Method form of `torch.inner`, whose docstring has examples.
         """
-    def int(self, memory_format: Any = None) -> Tensor:
-        """Convert to `torch.int32`; returns the tensor itself if it has that dtype."""
+    def int(self, memory_format: Any = ...) -> Tensor: ...
     def inverse(self) -> Tensor:
         """Compute the inverse of square matrices; the same as `torch.linalg.inv`.
 
         Method form of `torch.inverse`, whose docstring has examples.
         """
-    def is_coalesced(self) -> Any:
-        """Of sparse tensors only."""
+    def is_coalesced(self) -> Any: ...
     def is_complex(self) -> _bool:
         """Tell whether the data type of the tensor is complex.
 
@@ -2004,40 +1847,20 @@ class Tensor:
 
         Method form of `torch.is_conj`, whose docstring has examples.
         """
-    def is_contiguous(self, *args: Any, memory_format: Any = None) -> _bool:
-        """Tell whether the elements lie in order in memory, without gaps.
-
-        Args:
-            memory_format: the order that is asked about; `torch.contiguous_format` if not given.
-        """
+    def is_contiguous(self, *args: Any, memory_format: Any = ...) -> _bool: ...
     @property
-    def is_cpu(self) -> _bool:
-        """Whether the elements lie in the memory of the CPU."""
+    def is_cpu(self) -> _bool: ...
     @property
-    def is_cuda(self) -> _bool:
-        """Whether the elements lie on a GPU."""
-    def is_distributed(self) -> Any:
-        """Return `False`: no tensor is distributed.
-
-        Args:
-            self: tensor.
-
-        Examples:
-            >>> torch.is_distributed(torch.ones(1))
-            False
-        """
-    def is_floating_point(self) -> _bool:
-        """Tell whether the data type is a floating point one."""
-    def is_inference(self) -> Any:
-        """Tell whether the tensor was made in inference mode."""
+    def is_cuda(self) -> _bool: ...
+    def is_distributed(self) -> Any: ...
+    def is_floating_point(self) -> _bool: ...
+    def is_inference(self) -> Any: ...
     is_ipu: _bool
     @property
-    def is_leaf(self) -> _bool:
-        """Whether the tensor is a leaf of the graph: no recorded operation computed it."""
+    def is_leaf(self) -> _bool: ...
     is_maia: _bool
     @property
-    def is_meta(self) -> Any:
-        """Whether the tensor has a shape and a data type, but no elements."""
+    def is_meta(self) -> Any: ...
     is_mkldnn: _bool
     is_mps: _bool
     is_mtia: _bool
@@ -2055,8 +1878,7 @@ class Tensor:
 
         Method form of `torch.is_nonzero`, whose docstring has examples.
         """
-    def is_pinned(self, device: Any = None) -> _bool:
-        """Return `False`, as memory is never pinned."""
+    def is_pinned(self, device: Any = ...) -> _bool: ...
     is_quantized: _bool
     def is_same_size(self, other: Tensor) -> _bool:
         """Tell whether two tensors have the same shape.
@@ -2077,8 +1899,7 @@ class Tensor:
             >>> x.is_set_to(x.detach()), x.is_set_to(x.clone())
             (True, False)
         """
-    def is_shared(self) -> _bool:
-        """Return whether the memory is shared with other processes."""
+    def is_shared(self) -> _bool: ...
     def is_signed(self) -> _bool:
         """Tell whether the data type of a tensor is signed.
 
@@ -2089,7 +1910,7 @@ class Tensor:
     is_vulkan: _bool
     is_xla: _bool
     is_xpu: _bool
-    def isclose(self, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> Tensor:
+    def isclose(self, other: Tensor, rtol: _float = ..., atol: _float = ..., equal_nan: _bool = ...) -> Tensor:
         """Tell where two tensors are close: `|input - other| <= atol + rtol * |other|`.
 
         Args:
@@ -2130,13 +1951,10 @@ class Tensor:
 
         Method form of `torch.isreal`, whose docstring has examples.
         """
-    def istft(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute the inverse short-time Fourier transform, see `torch.istft`."""
-    def item(self) -> _Number:
-        """Return the only element as a number of Python's."""
+    def istft(self, *args: Any, **kwargs: Any) -> Any: ...
+    def item(self) -> _Number: ...
     @property
-    def itemsize(self) -> _int:
-        """The number of bytes of one element."""
+    def itemsize(self) -> _int: ...
     def kron(self, other: Tensor) -> Tensor:
         """Compute the Kronecker product: each element of `input` times the whole of `other`, as blocks.
 
@@ -2145,7 +1963,7 @@ class Tensor:
 
         Method form of `torch.kron`, whose docstring has examples.
         """
-    def kthvalue(self, k: _int, dim: _int = -1, keepdim: _bool = False) -> _ValuesIndices:
+    def kthvalue(self, k: _int, dim: _int = ..., keepdim: _bool = ...) -> _ValuesIndices:
         """Return the `k`-th smallest element along a dimension, and its index.
 
         Args:
@@ -2280,7 +2098,7 @@ class Tensor:
         """In-place version of `torch.log2`: write the result over the tensor itself."""
     def log_(self) -> Tensor:
         """In-place version of `torch.log`: write the result over the tensor itself."""
-    def log_normal_(self, mean: _float = 1.0, std: _float = 2.0, *, generator: Any = None) -> Tensor:
+    def log_normal_(self, mean: _float = ..., std: _float = ..., *, generator: Any = ...) -> Tensor:
         """Fill the tensor with numbers whose logarithms are drawn from a normal distribution.
 
         Args:
@@ -2292,7 +2110,7 @@ class Tensor:
             >>> torch.empty(3).log_normal_().shape
             torch.Size([3])
         """
-    def log_softmax(self, dim: _int, dtype: _dtype | None = None) -> Tensor:
+    def log_softmax(self, dim: _int, dtype: _dtype | None = ...) -> Tensor:
         """Apply the logarithm of softmax along a dimension; more accurate than `log(softmax(input))`.
 
         Args:
@@ -2381,7 +2199,7 @@ class Tensor:
         Args:
             other: second operand, broadcast with the first.
         """
-    def logit(self, eps: _float | None = None) -> Tensor:
+    def logit(self, eps: _float | None = ...) -> Tensor:
         """Compute the logit (log-odds), `log(input / (1 - input))`, the inverse of `sigmoid`.
 
         Args:
@@ -2389,13 +2207,13 @@ class Tensor:
 
         Method form of `torch.logit`, whose docstring has examples.
         """
-    def logit_(self, eps: _float | None = None) -> Tensor:
+    def logit_(self, eps: _float | None = ...) -> Tensor:
         """In-place version of `torch.logit`: write the result over the tensor itself.
 
         Args:
             eps: if given, `input` is first clamped to `[eps, 1 - eps]`.
         """
-    def logsumexp(self, dim: _int | Sequence[_int], keepdim: _bool = False) -> Tensor:
+    def logsumexp(self, dim: _int | Sequence[_int], keepdim: _bool = ...) -> Tensor:
         """Compute the logarithm of the sum of exponentials over dimensions, without overflow.
 
         Args:
@@ -2404,8 +2222,7 @@ class Tensor:
 
         Method form of `torch.logsumexp`, whose docstring has examples.
         """
-    def long(self, memory_format: Any = None) -> Tensor:
-        """Convert to `torch.int64`; returns the tensor itself if it has that dtype."""
+    def long(self, memory_format: Any = ...) -> Tensor: ...
     def lt(self, other: Tensor | _Number) -> Tensor:
         """Compare element by element: True where `input < other`.
 
@@ -2420,24 +2237,7 @@ class Tensor:
         Args:
             other: second operand, a tensor or a number, broadcast with the first.
         """
-    def lu(self, pivot: Any = True, get_infos: Any = False) -> Any:
-        """Compute the LU factorization; deprecated in favour of `torch.linalg.lu_factor`.
-
-        A singular matrix raises no error.
-
-        Args:
-            self: matrix or batch of matrices.
-            pivot: pivot rows; false works on the GPU only. Default: `True`
-            get_infos: return a tensor of error codes too. Default: `False`
-
-        Returns:
-            A tuple of the packed factors and the pivots, and of the error codes if asked for.
-
-        Examples:
-            >>> LU, pivots = torch.lu(torch.eye(2))
-            >>> pivots
-            tensor([1, 2], dtype=torch.int32)
-        """
+    def lu(self, pivot: Any = ..., get_infos: Any = ...) -> Any: ...
     def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
         """Solve `A @ X = B`, given the LU factorization of `A`; `torch.linalg.lu_solve` is the newer form.
 
@@ -2447,15 +2247,11 @@ class Tensor:
         Method form of `torch.lu_solve`, whose docstring has examples.
         """
     @property
-    def mH(self) -> Tensor:
-        """The conjugate transpose of each matrix, in the last two dimensions (a view)."""
+    def mH(self) -> Tensor: ...
     @property
-    def mT(self) -> Tensor:
-        """The transpose of each matrix: the last two dimensions swapped (a view)."""
-    def map2_(self, x: Any, y: Any, callable: Any) -> Any:
-        """Replace each element by a Python function of it and elements of two other tensors; slow."""
-    def map_(self, tensor: Any, callable: Any) -> Any:
-        """Replace each element by a Python function of it and an element of another tensor; slow."""
+    def mT(self) -> Tensor: ...
+    def map2_(self, x: Any, y: Any, callable: Any) -> Any: ...
+    def map_(self, tensor: Any, callable: Any) -> Any: ...
     def masked_fill(self, mask: Tensor, value: Tensor | _Number) -> Tensor:
         """Return a copy of `input` with one value wherever the mask is True.
 
@@ -2536,7 +2332,7 @@ class Tensor:
     @overload
     def max(self, other: Tensor) -> Tensor: ...
     @overload
-    def max(self, dim: _int, keepdim: _bool = False) -> _ValuesIndices: ...
+    def max(self, dim: _int, keepdim: _bool = ...) -> _ValuesIndices: ...
     def maximum(self, other: Tensor) -> Tensor:
         """Compute the element-wise maximum of two tensors; NaN where either is NaN.
 
@@ -2545,7 +2341,7 @@ class Tensor:
 
         Method form of `torch.maximum`, whose docstring has examples.
         """
-    def mean(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, dtype: _dtype | None = None) -> Tensor:
+    def mean(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ...) -> Tensor:
         """Compute the mean of all elements, or over the given dimensions.
 
         Args:
@@ -2571,7 +2367,7 @@ class Tensor:
         Method form of `torch.median`, whose docstring has examples.
         """
     @overload
-    def median(self, dim: _int, keepdim: _bool = False) -> _ValuesIndices: ...
+    def median(self, dim: _int, keepdim: _bool = ...) -> _ValuesIndices: ...
     @overload
     def min(self) -> Tensor:
         """Return the minimum of all elements, or with `dim` the minima along it and their indices.
@@ -2591,7 +2387,7 @@ class Tensor:
     @overload
     def min(self, other: Tensor) -> Tensor: ...
     @overload
-    def min(self, dim: _int, keepdim: _bool = False) -> _ValuesIndices: ...
+    def min(self, dim: _int, keepdim: _bool = ...) -> _ValuesIndices: ...
     def minimum(self, other: Tensor) -> Tensor:
         """Compute the element-wise minimum of two tensors; NaN where either is NaN.
 
@@ -2608,7 +2404,7 @@ class Tensor:
 
         Method form of `torch.mm`, whose docstring has examples.
         """
-    def mode(self, dim: _int = -1, keepdim: _bool = False) -> _ValuesIndices:
+    def mode(self, dim: _int = ..., keepdim: _bool = ...) -> _ValuesIndices:
         """Return the most frequent value along a dimension, the smallest of several, and an index where it occurs.
 
         Args:
@@ -2620,8 +2416,7 @@ class Tensor:
 
         Method form of `torch.mode`, whose docstring has examples.
         """
-    def module_load(self, other: Any, assign: Any = False) -> Any:
-        """Return what replaces this parameter or buffer when `load_state_dict` swaps tensors."""
+    def module_load(self, other: Any, assign: Any = ...) -> Any: ...
     def moveaxis(self, source: _int | Sequence[_int], destination: _int | Sequence[_int]) -> Tensor:
         """Move dimensions to other places; the same as `torch.movedim` (a view).
 
@@ -2661,7 +2456,7 @@ class Tensor:
         Args:
             other: second operand, a tensor or a number, broadcast with the first.
         """
-    def multinomial(self, num_samples: _int, replacement: _bool = False, *, generator: Any = None) -> Tensor:
+    def multinomial(self, num_samples: _int, replacement: _bool = ..., *, generator: Any = ...) -> Tensor:
         """Draw category indices with probabilities proportional to the weights in each row.
 
         Args:
@@ -2709,7 +2504,7 @@ class Tensor:
         Args:
             p: the dimension.
         """
-    def nan_to_num(self, nan: _float | None = None, posinf: _float | None = None, neginf: _float | None = None) -> Tensor:
+    def nan_to_num(self, nan: _float | None = ..., posinf: _float | None = ..., neginf: _float | None = ...) -> Tensor:
         """Replace NaN and infinities by finite numbers.
 
         Args:
@@ -2719,7 +2514,7 @@ class Tensor:
 
         Method form of `torch.nan_to_num`, whose docstring has examples.
         """
-    def nan_to_num_(self, nan: _float | None = None, posinf: _float | None = None, neginf: _float | None = None) -> Tensor:
+    def nan_to_num_(self, nan: _float | None = ..., posinf: _float | None = ..., neginf: _float | None = ...) -> Tensor:
         """In-place version of `torch.nan_to_num`: write the result over the tensor itself.
 
         Args:
@@ -2727,7 +2522,7 @@ class Tensor:
             posinf: value for positive infinity; the largest finite number of the dtype if not given.
             neginf: value for negative infinity; the lowest finite number of the dtype if not given.
         """
-    def nanmean(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None) -> Tensor:
+    def nanmean(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ...) -> Tensor:
         """Compute the mean of the elements that are not NaN, of all or over the given dimensions.
 
         Args:
@@ -2753,9 +2548,9 @@ class Tensor:
         Method form of `torch.nanmedian`, whose docstring has examples.
         """
     @overload
-    def nanmedian(self, dim: _int, keepdim: _bool = False) -> _ValuesIndices: ...
+    def nanmedian(self, dim: _int, keepdim: _bool = ...) -> _ValuesIndices: ...
     @overload
-    def nanquantile(self, q: Tensor, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear') -> Tensor:
+    def nanquantile(self, q: Tensor, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: _str = ...) -> Tensor:
         """Compute quantiles of the elements that are not NaN, of all or along a dimension.
 
         Args:
@@ -2768,8 +2563,8 @@ class Tensor:
         Method form of `torch.nanquantile`, whose docstring has examples.
         """
     @overload
-    def nanquantile(self, q: _float, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear') -> Tensor: ...
-    def nansum(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None) -> Tensor:
+    def nanquantile(self, q: _float, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: _str = ...) -> Tensor: ...
+    def nansum(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ...) -> Tensor:
         """Sum all elements, or over the given dimensions, with NaN taken as zero.
 
         Args:
@@ -2803,13 +2598,10 @@ class Tensor:
         Method form of `torch.narrow_copy`, whose docstring has examples.
         """
     @property
-    def nbytes(self) -> _int:
-        """The number of bytes of all elements."""
+    def nbytes(self) -> _int: ...
     @property
-    def ndim(self) -> _int:
-        """The number of dimensions."""
-    def ndimension(self) -> _int:
-        """Return the number of dimensions, like `dim`."""
+    def ndim(self) -> _int: ...
+    def ndimension(self) -> _int: ...
     def ne(self, other: Tensor | _Number) -> Tensor:
         """Compare element by element: True where `input != other`.
 
@@ -2838,12 +2630,10 @@ class Tensor:
         """
     def negative_(self) -> Tensor:
         """In-place version of `torch.neg`: write the result over the tensor itself."""
-    def nelement(self) -> _int:
-        """Return the number of elements; the same as `numel`."""
-    def new(self, *args: Any, **kwargs: Any) -> Any:
-        """Create a tensor of this dtype and device from sizes or data; prefer `new_empty` or `new_tensor`."""
+    def nelement(self) -> _int: ...
+    def new(self, *args: Any, **kwargs: Any) -> Any: ...
     @overload
-    def new_empty(self, size: _int | Sequence[_int], *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False) -> Tensor:
+    def new_empty(self, size: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor:
         """Return an uninitialized tensor of the given shape, with the data type and device of this tensor.
 
         Args:
@@ -2859,8 +2649,8 @@ class Tensor:
             torch.Size([2, 3])
         """
     @overload
-    def new_empty(self, *size: _int, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False) -> Tensor: ...
-    def new_empty_strided(self, size: _int | Sequence[_int], stride: _int | Sequence[_int], *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False) -> Tensor:
+    def new_empty(self, *size: _int, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor: ...
+    def new_empty_strided(self, size: _int | Sequence[_int], stride: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor:
         """Return an uninitialized tensor with the given sizes and strides, and this tensor's data type and device.
 
         Args:
@@ -2876,7 +2666,7 @@ class Tensor:
             >>> torch.tensor([1, 2]).new_empty_strided((2, 3), (1, 2)).stride()
             (1, 2)
         """
-    def new_full(self, size: _int | Sequence[_int], fill_value: _Number, *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False) -> Tensor:
+    def new_full(self, size: _int | Sequence[_int], fill_value: _Number, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor:
         """Return a tensor filled with one value, with the data type and device of this tensor.
 
         Args:
@@ -2893,7 +2683,7 @@ class Tensor:
             tensor([7., 7.])
         """
     @overload
-    def new_ones(self, size: _int | Sequence[_int], *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False) -> Tensor:
+    def new_ones(self, size: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor:
         """Return ones of the given shape, with the data type and device of this tensor unless others are given.
 
         Args:
@@ -2909,11 +2699,10 @@ class Tensor:
             tensor([1, 1, 1])
         """
     @overload
-    def new_ones(self, *size: _int, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False) -> Tensor: ...
-    def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False) -> Tensor:
-        """Create a tensor with a copy of `data`, of this tensor's dtype and device unless given."""
+    def new_ones(self, *size: _int, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor: ...
+    def new_tensor(self, data: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: Any = ...) -> Tensor: ...
     @overload
-    def new_zeros(self, size: _int | Sequence[_int], *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False) -> Tensor:
+    def new_zeros(self, size: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor:
         """Return zeros of the given shape, with the data type and device of this tensor unless others are given.
 
         Args:
@@ -2930,7 +2719,7 @@ class Tensor:
                     [0, 0]])
         """
     @overload
-    def new_zeros(self, *size: _int, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False) -> Tensor: ...
+    def new_zeros(self, *size: _int, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor: ...
     def nextafter(self, other: Tensor) -> Tensor:
         """Return the floating point number that follows `input` in the direction of `other`.
 
@@ -2945,7 +2734,7 @@ class Tensor:
         Args:
             other: the numbers towards which to go, broadcast with `input`.
         """
-    def nonzero(self, *, as_tuple: _bool = False) -> Any:
+    def nonzero(self, *, as_tuple: _bool = ...) -> Any:
         """Return the indices of all elements that are not zero.
 
         Args:
@@ -2956,9 +2745,8 @@ class Tensor:
 
         Method form of `torch.nonzero`, whose docstring has examples.
         """
-    def nonzero_static(self, *, size: Any, fill_value: Any = -1) -> Any:
-        """See `torch.nonzero_static`."""
-    def norm(self, p: Any = None, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, dtype: _dtype | None = None) -> Tensor:
+    def nonzero_static(self, *, size: Any, fill_value: Any = ...) -> Any: ...
+    def norm(self, p: Any = ..., dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ...) -> Tensor:
         """Compute the norm of all elements, or over the given dimensions.
 
         `torch.linalg.vector_norm` and `torch.linalg.matrix_norm` say more clearly which norm is meant.
@@ -2971,7 +2759,7 @@ class Tensor:
 
         Method form of `torch.norm`, whose docstring has examples.
         """
-    def normal_(self, mean: _float = 0.0, std: _float = 1.0, *, generator: Any = None) -> Tensor:
+    def normal_(self, mean: _float = ..., std: _float = ..., *, generator: Any = ...) -> Tensor:
         """Fill the tensor with numbers drawn from a normal distribution.
 
         Args:
@@ -2999,8 +2787,7 @@ class Tensor:
         """
     def numel(self) -> _int:
         """Return the number of elements."""
-    def numpy(self, *, force: Any = False) -> NDArray[Any]:
-        """Return a NumPy array that shares the tensor's memory; with `force`, of a detached copy on the CPU if needed."""
+    def numpy(self, *, force: Any = ...) -> NDArray[Any]: ...
     def orgqr(self, input2: Tensor) -> Tensor:
         """Compute the first columns of a product of Householder reflections; see `torch.linalg.householder_product`.
 
@@ -3009,7 +2796,7 @@ class Tensor:
 
         Method form of `torch.orgqr`, whose docstring has examples.
         """
-    def ormqr(self, input2: Tensor, input3: Tensor, left: _bool = True, transpose: _bool = False) -> Tensor:
+    def ormqr(self, input2: Tensor, input3: Tensor, left: _bool = ..., transpose: _bool = ...) -> Tensor:
         """Multiply a matrix by a product of Householder reflections, the `Q` of a QR factorization.
 
         Args:
@@ -3029,8 +2816,7 @@ class Tensor:
         Method form of `torch.outer`, whose docstring has examples.
         """
     @property
-    def output_nr(self) -> _int:
-        """The index of this tensor among the outputs of `grad_fn`."""
+    def output_nr(self) -> _int: ...
     @overload
     def permute(self, dims: _int | Sequence[_int]) -> Tensor:
         """Rearrange the dimensions of a tensor (a view).
@@ -3042,9 +2828,8 @@ class Tensor:
         """
     @overload
     def permute(self, *dims: _int) -> Tensor: ...
-    def pin_memory(self, device: Any = None) -> Any:
-        """Return the tensor itself: copies to the GPU go through staging memory, so pinning has no use."""
-    def pinverse(self, rcond: _float = 1e-15) -> Tensor:
+    def pin_memory(self, device: Any = ...) -> Any: ...
+    def pinverse(self, rcond: _float = ...) -> Tensor:
         """Compute the pseudoinverse of matrices; see `torch.linalg.pinv`.
 
         Args:
@@ -3083,7 +2868,7 @@ class Tensor:
 
         Method form of `torch.nn.functional.prelu`, whose docstring has examples.
         """
-    def prod(self, dim: _int | None = None, keepdim: _bool = False, dtype: _dtype | None = None) -> Tensor:
+    def prod(self, dim: _int | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ...) -> Tensor:
         """Multiply all elements, or those along one dimension.
 
         Args:
@@ -3093,7 +2878,7 @@ class Tensor:
 
         Method form of `torch.prod`, whose docstring has examples.
         """
-    def put(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
+    def put(self, index: Tensor, source: Tensor, accumulate: _bool = ...) -> Tensor:
         """Return a copy of `input` with values at indices of the flattened tensor.
 
         Args:
@@ -3103,7 +2888,7 @@ class Tensor:
 
         Method form of `torch.put`, whose docstring has examples.
         """
-    def put_(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
+    def put_(self, index: Tensor, source: Tensor, accumulate: _bool = ...) -> Tensor:
         """Write values into the tensor itself at indices of the flattened tensor.
 
         Args:
@@ -3112,7 +2897,7 @@ class Tensor:
             accumulate: whether to add to the elements rather than to replace them. Default: `False`
         """
     @overload
-    def quantile(self, q: Tensor, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear') -> Tensor:
+    def quantile(self, q: Tensor, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: _str = ...) -> Tensor:
         """Compute quantiles of all elements or along a dimension: the values below which given shares of them lie.
 
         Args:
@@ -3125,7 +2910,7 @@ class Tensor:
         Method form of `torch.quantile`, whose docstring has examples.
         """
     @overload
-    def quantile(self, q: _float, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear') -> Tensor: ...
+    def quantile(self, q: _float, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: _str = ...) -> Tensor: ...
     def rad2deg(self) -> Tensor:
         """Convert angles from radians to degrees.
 
@@ -3133,7 +2918,7 @@ class Tensor:
         """
     def rad2deg_(self) -> Tensor:
         """In-place version of `torch.rad2deg`: write the result over the tensor itself."""
-    def random_(self, from_: _int | None = ..., to: Any = None, *, generator: Any = None) -> Tensor:
+    def random_(self, from_: _int | None = ..., to: Any = ..., *, generator: Any = ...) -> Tensor:
         """Fill the tensor with integers drawn uniformly from `[from, to)`.
 
         Called with one number, that is `to`; with none, all that the data type can count exactly are drawn.
@@ -3153,8 +2938,7 @@ class Tensor:
         Method form of `torch.ravel`, whose docstring has examples.
         """
     @property
-    def real(self) -> Tensor:
-        """The real part (a view)."""
+    def real(self) -> Tensor: ...
     def reciprocal(self) -> Tensor:
         """Compute the reciprocal of each element, `1 / input`.
 
@@ -3162,26 +2946,9 @@ class Tensor:
         """
     def reciprocal_(self) -> Tensor:
         """In-place version of `torch.reciprocal`: write the result over the tensor itself."""
-    def record_stream(self, stream: Any) -> Any:
-        """Do nothing: a GPU has one stream, so memory is not reused too early."""
-    def register_hook(self, hook: Any) -> Any:
-        """Register a function that is called with the gradient of this tensor whenever it is computed.
-
-        Args:
-            hook: called as `hook(grad)`; what it returns, if not None, replaces the gradient.
-
-        Returns:
-            A handle with a method `remove()`.
-        """
-    def register_post_accumulate_grad_hook(self, hook: Any) -> Any:
-        """Register a function that is called after a gradient was added to the `grad` of this leaf.
-
-        Args:
-            hook: called as `hook(tensor)`.
-
-        Returns:
-            A handle with a method `remove()`.
-        """
+    def record_stream(self, stream: Any) -> Any: ...
+    def register_hook(self, hook: Any) -> Any: ...
+    def register_post_accumulate_grad_hook(self, hook: Any) -> Any: ...
     def relu(self) -> Tensor:
         """Apply the rectified linear unit (ReLU): `max(0, input)`.
 
@@ -3236,7 +3003,7 @@ class Tensor:
     @overload
     def repeat(self, *repeats: _int) -> Tensor: ...
     @overload
-    def repeat_interleave(self, repeats: Tensor, dim: _int | None = None, output_size: _int | None = None) -> Tensor:
+    def repeat_interleave(self, repeats: Tensor, dim: _int | None = ..., output_size: _int | None = ...) -> Tensor:
         """Repeat each element, or each slice along a dimension, right after itself.
 
         With `repeats` alone, return the indices that such a repetition takes: index `i`, `repeats[i]` times.
@@ -3249,20 +3016,14 @@ class Tensor:
         Method form of `torch.repeat_interleave`, whose docstring has examples.
         """
     @overload
-    def repeat_interleave(self, repeats: _int, dim: _int | None = None, output_size: _int | None = None) -> Tensor: ...
+    def repeat_interleave(self, repeats: _int, dim: _int | None = ..., output_size: _int | None = ...) -> Tensor: ...
     @overload
-    def repeat_interleave(self, *, output_size: _int | None = None) -> Tensor: ...
+    def repeat_interleave(self, *, output_size: _int | None = ...) -> Tensor: ...
     @property
-    def requires_grad(self) -> _bool:
-        """Whether autograd records operations on this tensor."""
+    def requires_grad(self) -> _bool: ...
     @requires_grad.setter
     def requires_grad(self, value: Any, /) -> None: ...
-    def requires_grad_(self, requires_grad: Any = True) -> Tensor:
-        """Set whether autograd records operations on this tensor, and return it.
-
-        Args:
-            requires_grad: whether to record them. Default: `True`
-        """
+    def requires_grad_(self, requires_grad: Any = ...) -> Tensor: ...
     @overload
     def reshape(self, shape: _int | Sequence[_int]) -> Tensor:
         """Return the elements with another shape: a view where strides allow, else a copy.
@@ -3285,20 +3046,8 @@ class Tensor:
             tensor([[0, 1],
                     [2, 3]])
         """
-    def resize_(self, *size: Any, memory_format: Any = None) -> Any:
-        """Change the shape of the tensor itself, with more memory if needed; new elements are uninitialized.
-
-        Args:
-            size: new shape: a sequence, or the sizes one by one.
-            memory_format: memory format of the result.
-        """
-    def resize_as_(self, the_template: Any, memory_format: Any = None) -> Any:
-        """Change the shape of the tensor itself to that of another one; see `resize_`.
-
-        Args:
-            the_template: the tensor whose shape is taken.
-            memory_format: memory format of the result.
-        """
+    def resize_(self, *size: Any, memory_format: Any = ...) -> Any: ...
+    def resize_as_(self, the_template: Any, memory_format: Any = ...) -> Any: ...
     def resolve_conj(self) -> Tensor:
         """Return a copy with computed values if the conjugate bit is set (see `torch.conj`), else the tensor itself.
 
@@ -3311,12 +3060,10 @@ class Tensor:
 
         Method form of `torch.resolve_neg`, whose docstring has examples.
         """
-    def retain_grad(self) -> Any:
-        """Make a tensor that is not a leaf keep its gradient in `grad`."""
+    def retain_grad(self) -> Any: ...
     @property
-    def retains_grad(self) -> _bool:
-        """Whether this tensor is not a leaf and keeps its gradient in `grad`."""
-    def roll(self, shifts: _int | Sequence[_int], dims: _int | Sequence[_int] | None = None) -> Tensor:
+    def retains_grad(self) -> _bool: ...
+    def roll(self, shifts: _int | Sequence[_int], dims: _int | Sequence[_int] | None = ...) -> Tensor:
         """Shift the elements along dimensions; those shifted out at the end come in at the start.
 
         Args:
@@ -3325,7 +3072,7 @@ class Tensor:
 
         Method form of `torch.roll`, whose docstring has examples.
         """
-    def rot90(self, k: _int = 1, dims: _int | Sequence[_int] = ...) -> Tensor:
+    def rot90(self, k: _int = ..., dims: _int | Sequence[_int] = ...) -> Tensor:
         """Rotate by 90 degrees in the plane of two dimensions, from the first towards the second.
 
         Args:
@@ -3334,7 +3081,7 @@ class Tensor:
 
         Method form of `torch.rot90`, whose docstring has examples.
         """
-    def round(self, decimals: _int | None = None) -> Tensor:
+    def round(self, decimals: _int | None = ...) -> Tensor:
         """Round each element to the nearest integer, halves to the even one.
 
         Args:
@@ -3342,14 +3089,13 @@ class Tensor:
 
         Method form of `torch.round`, whose docstring has examples.
         """
-    def round_(self, decimals: _int | None = None) -> Tensor:
+    def round_(self, decimals: _int | None = ...) -> Tensor:
         """In-place version of `torch.round`: write the result over the tensor itself.
 
         Args:
             decimals: decimal places to keep; negative ones round to tens, hundreds and so on. None: 0.
         """
-    def row_indices(self) -> Any:
-        """Of sparse tensors only."""
+    def row_indices(self) -> Any: ...
     def rsqrt(self) -> Tensor:
         """Compute the reciprocal of the square root of each element, `1 / sqrt(input)`.
 
@@ -3357,7 +3103,7 @@ class Tensor:
         """
     def rsqrt_(self) -> Tensor:
         """In-place version of `torch.rsqrt`: write the result over the tensor itself."""
-    def scatter(self, dim: _int, index: Tensor, src: Tensor | _Number | None = None, value: _Number | None = None, reduce: _str | None = None) -> Tensor:
+    def scatter(self, dim: _int, index: Tensor, src: Tensor | _Number | None = ..., value: _Number | None = ..., reduce: _str | None = ...) -> Tensor:
         """Write values into a copy of `input` by index: for `dim=0`, `out[index[i][j]][j] = src[i][j]`.
 
         Args:
@@ -3369,7 +3115,7 @@ class Tensor:
 
         Method form of `torch.scatter`, whose docstring has examples.
         """
-    def scatter_(self, dim: _int, index: Tensor, src: Tensor | _Number | None = None, value: _Number | None = None, reduce: _str | None = None) -> Tensor:
+    def scatter_(self, dim: _int, index: Tensor, src: Tensor | _Number | None = ..., value: _Number | None = ..., reduce: _str | None = ...) -> Tensor:
         """Write values into the tensor itself by index along a dimension.
 
         Args:
@@ -3397,7 +3143,7 @@ class Tensor:
             index: where each element of `src` goes along `dim`.
             src: the elements to add.
         """
-    def scatter_reduce(self, dim: _int, index: Tensor, src: Tensor, reduce: _str, *, include_self: _bool = True) -> Tensor:
+    def scatter_reduce(self, dim: _int, index: Tensor, src: Tensor, reduce: _str, *, include_self: _bool = ...) -> Tensor:
         """Combine values with a copy of `input` by index along a dimension.
 
         For `dim=0` and `"sum"`, `out[index[i][j]][j] += src[i][j]`.
@@ -3411,7 +3157,7 @@ class Tensor:
 
         Method form of `torch.scatter_reduce`, whose docstring has examples.
         """
-    def scatter_reduce_(self, dim: _int, index: Tensor, src: Tensor, reduce: _str, include_self: _bool = True) -> Tensor:
+    def scatter_reduce_(self, dim: _int, index: Tensor, src: Tensor, reduce: _str, include_self: _bool = ...) -> Tensor:
         """Combine values with the tensor itself by index along a dimension.
 
         Args:
@@ -3440,15 +3186,7 @@ class Tensor:
 
         Method form of `torch.select_scatter`, whose docstring has examples.
         """
-    def set_(self, source: Any = None, storage_offset: Any = None, size: Any = None, stride: Any = None) -> Any:
-        """Make the tensor use the memory of another tensor or of a storage; without arguments, none.
-
-        Args:
-            source: the tensor or storage.
-            storage_offset: place of the first element, in elements.
-            size: new shape.
-            stride: new strides.
-        """
+    def set_(self, source: Any = ..., storage_offset: Any = ..., size: Any = ..., stride: Any = ...) -> Any: ...
     def sgn(self) -> Tensor:
         """Compute the sign of each element; for complex numbers `input / |input|`, and 0 for 0.
 
@@ -3457,12 +3195,9 @@ class Tensor:
     def sgn_(self) -> Tensor:
         """In-place version of `torch.sgn`: write the result over the tensor itself."""
     @property
-    def shape(self) -> Size:
-        """The size of each dimension."""
-    def share_memory_(self) -> Any:
-        """Move the elements into memory that other processes can share, together with views of the tensor."""
-    def short(self, memory_format: Any = None) -> Tensor:
-        """Convert to `torch.int16`; returns the tensor itself if it has that dtype."""
+    def shape(self) -> Size: ...
+    def share_memory_(self) -> Any: ...
+    def short(self, memory_format: Any = ...) -> Tensor: ...
     def sigmoid(self) -> Tensor:
         """Apply the logistic sigmoid, `1 / (1 + exp(-input))`, with values between 0 and 1.
 
@@ -3504,15 +3239,10 @@ class Tensor:
     def sinh_(self) -> Tensor:
         """In-place version of `torch.sinh`: write the result over the tensor itself."""
     @overload
-    def size(self, dim: None = ...) -> Size:
-        """Return the size of each dimension, or of one.
-
-        Args:
-            dim: which dimension; all if not given.
-        """
+    def size(self, dim: None = ...) -> Size: ...
     @overload
     def size(self, dim: _int) -> _int: ...
-    def slice_scatter(self, src: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1) -> Tensor:
+    def slice_scatter(self, src: Tensor, dim: _int = ..., start: _int | None = ..., end: _int | None = ..., step: _int = ...) -> Tensor:
         """Return a copy of `input` in which a range of slices along a dimension is replaced by `src`.
 
         Args:
@@ -3532,7 +3262,7 @@ class Tensor:
 
         Method form of `torch.slogdet`, whose docstring has examples.
         """
-    def softmax(self, dim: _int, dtype: _dtype | None = None) -> Tensor:
+    def softmax(self, dim: _int, dtype: _dtype | None = ...) -> Tensor:
         """Apply softmax along a dimension: `exp(input) / sum(exp(input))`, so that the elements sum to 1.
 
         Args:
@@ -3541,7 +3271,7 @@ class Tensor:
 
         Method form of `torch.softmax`, whose docstring has examples.
         """
-    def sort(self, dim: _int = -1, descending: _bool = False, stable: _bool | None = None) -> _ValuesIndices:
+    def sort(self, dim: _int = ..., descending: _bool = ..., stable: _bool | None = ...) -> _ValuesIndices:
         """Sort the elements along a dimension.
 
         Args:
@@ -3554,18 +3284,16 @@ class Tensor:
 
         Method form of `torch.sort`, whose docstring has examples.
         """
-    def sparse_dim(self) -> Any:
-        """Return the number of sparse dimensions: 0 for a dense tensor."""
-    def sparse_mask(self, mask: Any) -> Any:
-        """The elements where a sparse tensor has any."""
-    def split(self, split_size: Any, dim: _int = 0) -> tuple[Tensor, ...]:
+    def sparse_dim(self) -> Any: ...
+    def sparse_mask(self, mask: Any) -> Any: ...
+    def split(self, split_size: Any, dim: _int = ...) -> tuple[Tensor, ...]:
         """Split the tensor into parts along a dimension (views).
 
         Args:
             split_size: size of each part (the last may be smaller), or a list of sizes.
             dim: dimension along which to split. Default: `0`
         """
-    def split_with_sizes(self, split_sizes: _int | Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
+    def split_with_sizes(self, split_sizes: _int | Sequence[_int], dim: _int = ...) -> tuple[Tensor, ...]:
         """Split a tensor into parts of the given sizes along a dimension (views).
 
         Args:
@@ -3617,7 +3345,7 @@ class Tensor:
     @overload
     def squeeze_(self, *dim: _int) -> Tensor: ...
     @overload
-    def std(self, dim: _int | Sequence[_int] | None = None, *, correction: _Number | None = None, keepdim: _bool = False) -> Tensor:
+    def std(self, dim: _int | Sequence[_int] | None = ..., *, correction: _Number | None = ..., keepdim: _bool = ...) -> Tensor:
         """Compute the standard deviation of all elements, or over the given dimensions.
 
         Args:
@@ -3629,27 +3357,18 @@ class Tensor:
         Method form of `torch.std`, whose docstring has examples.
         """
     @overload
-    def std(self, dim: _int | Sequence[_int] | None, unbiased: _bool = True, keepdim: _bool = False) -> Tensor: ...
+    def std(self, dim: _int | Sequence[_int] | None, unbiased: _bool = ..., keepdim: _bool = ...) -> Tensor: ...
     @overload
     def std(self, unbiased: _bool) -> Tensor: ...
-    def stft(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute the short-time Fourier transform, see `torch.stft`."""
-    def storage(self) -> Any:
-        """Return the memory that this tensor and its views share, as a `TypedStorage`."""
-    def storage_offset(self) -> _int:
-        """Return the place of the first element in the storage, in elements."""
-    def storage_type(self) -> Any:
-        """Return the former class of storages of this dtype."""
+    def stft(self, *args: Any, **kwargs: Any) -> Any: ...
+    def storage(self) -> Any: ...
+    def storage_offset(self) -> _int: ...
+    def storage_type(self) -> Any: ...
     @overload
-    def stride(self, dim: None = ...) -> tuple[_int, ...]:
-        """Return the step in memory between neighboring elements of each dimension, in elements, or of one.
-
-        Args:
-            dim: which dimension; all if not given.
-        """
+    def stride(self, dim: None = ...) -> tuple[_int, ...]: ...
     @overload
     def stride(self, dim: _int) -> _int: ...
-    def sub(self, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
+    def sub(self, other: Tensor | _Number, *, alpha: _Number = ...) -> Tensor:
         """Subtract `other`, scaled by `alpha`, from `input`: `input - alpha * other`.
 
         Supports broadcasting and type promotion.
@@ -3660,14 +3379,14 @@ class Tensor:
 
         Method form of `torch.sub`, whose docstring has examples.
         """
-    def sub_(self, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
+    def sub_(self, other: Tensor | _Number, *, alpha: _Number = ...) -> Tensor:
         """In-place version of `torch.sub`: write the result over the tensor itself.
 
         Args:
             other: second operand, a tensor or a number, broadcast with the first.
             alpha: factor of `other`. Default: `1`
         """
-    def subtract(self, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
+    def subtract(self, other: Tensor | _Number, *, alpha: _Number = ...) -> Tensor:
         """Subtract `other`, scaled by `alpha`, from `input`: `input - alpha * other`.
 
         Supports broadcasting and type promotion.
@@ -3678,14 +3397,14 @@ class Tensor:
 
         Method form of `torch.sub`, whose docstring has examples.
         """
-    def subtract_(self, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
+    def subtract_(self, other: Tensor | _Number, *, alpha: _Number = ...) -> Tensor:
         """In-place version of `torch.sub`: write the result over the tensor itself.
 
         Args:
             other: second operand, a tensor or a number, broadcast with the first.
             alpha: factor of `other`. Default: `1`
         """
-    def sum(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, dtype: _dtype | None = None) -> Tensor:
+    def sum(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ...) -> Tensor:
         """Sum all elements, or over the given dimensions.
 
         Integers and truth values are summed as int64.
@@ -3710,7 +3429,7 @@ class Tensor:
         """
     @overload
     def sum_to_size(self, *size: _int) -> Tensor: ...
-    def svd(self, some: _bool = True, compute_uv: _bool = True) -> _USV:
+    def svd(self, some: _bool = ..., compute_uv: _bool = ...) -> _USV:
         """Compute the singular value decomposition `U @ diag(S) @ V.mH`; `torch.linalg.svd` is the newer form.
 
         Args:
@@ -3769,7 +3488,7 @@ class Tensor:
 
         Method form of `torch.take`, whose docstring has examples.
         """
-    def take_along_dim(self, indices: Tensor, dim: _int | None = None) -> Tensor:
+    def take_along_dim(self, indices: Tensor, dim: _int | None = ...) -> Tensor:
         """Pick elements along a dimension by index, as `argmax` and `argsort` give them.
 
         As `torch.gather`, but `input` and `indices` are broadcast.
@@ -3795,7 +3514,7 @@ class Tensor:
     def tanh_(self) -> Tensor:
         """In-place version of `torch.tanh`: write the result over the tensor itself."""
     @overload
-    def tensor_split(self, tensor_indices_or_sections: Tensor, dim: _int = 0) -> tuple[Tensor, ...]:
+    def tensor_split(self, tensor_indices_or_sections: Tensor, dim: _int = ...) -> tuple[Tensor, ...]:
         """Split a tensor into parts of nearly equal size, or at the given indices (views).
 
         Args:
@@ -3807,9 +3526,9 @@ class Tensor:
         Method form of `torch.tensor_split`, whose docstring has examples.
         """
     @overload
-    def tensor_split(self, sections: _int, dim: _int = 0) -> tuple[Tensor, ...]: ...
+    def tensor_split(self, sections: _int, dim: _int = ...) -> tuple[Tensor, ...]: ...
     @overload
-    def tensor_split(self, indices: _int | Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]: ...
+    def tensor_split(self, indices: _int | Sequence[_int], dim: _int = ...) -> tuple[Tensor, ...]: ...
     @overload
     def tile(self, dims: _int | Sequence[_int]) -> Tensor:
         """Repeat the tensor along its last dimensions (a copy).
@@ -3821,29 +3540,14 @@ class Tensor:
         """
     @overload
     def tile(self, *dims: _int) -> Tensor: ...
-    @overload
-    def to(self, dtype: _dtype, non_blocking: _bool = False, copy: _bool = False, *, memory_format: Any = None) -> Tensor:
-        """Convert to a dtype or device: `to(dtype)`, `to(device)`, `to(device, dtype)` or `to(other)`.
-
-        Returns the tensor itself if nothing changes, unless `copy=True`.
-        """
-    @overload
-    def to(self, device: _device | _str | _int | None = None, dtype: _dtype | None = None, non_blocking: _bool = False, copy: _bool = False, *, memory_format: Any = None) -> Tensor: ...
-    @overload
-    def to(self, other: Tensor, non_blocking: _bool = False, copy: _bool = False, *, memory_format: Any = None) -> Tensor: ...
-    def to_dense(self, dtype: Any = None, *, masked_grad: Any = None) -> Any:
-        """The tensor with its zeros: the tensor itself if it is not sparse."""
-    def to_sparse(self, sparse_dim: Any = None, *, layout: Any = None, blocksize: Any = None, dense_dim: Any = None) -> Any:
-        """Convert to a sparse tensor of its nonzero elements; `sparse_dim` is the number of dimensions that are sparse."""
-    def to_sparse_coo(self) -> Any:
-        """Convert to the sparse COO layout."""
-    def to_sparse_csc(self, dense_dim: Any = None) -> Any:
-        """Convert to the sparse CSC layout."""
-    def to_sparse_csr(self, dense_dim: Any = None) -> Any:
-        """Convert to the sparse CSR layout."""
-    def tolist(self) -> list[Any]:
-        """Return the elements as nested lists, or as a number."""
-    def topk(self, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True) -> _ValuesIndices:
+    def to(self, *args: Any, **kwargs: Any) -> Tensor: ...
+    def to_dense(self, dtype: Any = ..., *, masked_grad: Any = ...) -> Any: ...
+    def to_sparse(self, sparse_dim: Any = ..., *, layout: Any = ..., blocksize: Any = ..., dense_dim: Any = ...) -> Any: ...
+    def to_sparse_coo(self) -> Any: ...
+    def to_sparse_csc(self, dense_dim: Any = ...) -> Any: ...
+    def to_sparse_csr(self, dense_dim: Any = ...) -> Any: ...
+    def tolist(self) -> list[Any]: ...
+    def topk(self, k: _int, dim: _int = ..., largest: _bool = ..., sorted: _bool = ...) -> _ValuesIndices:
         """Return the `k` largest or smallest elements along a dimension, and their indices.
 
         Args:
@@ -3878,7 +3582,7 @@ class Tensor:
             dim0: first of the two dimensions.
             dim1: second of the two dimensions.
         """
-    def triangular_solve(self, A: Tensor, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False) -> _SolutionClonedCoefficient:
+    def triangular_solve(self, A: Tensor, upper: _bool = ..., transpose: _bool = ..., unitriangular: _bool = ...) -> _SolutionClonedCoefficient:
         """Solve `A @ X = input` with triangular matrices; `torch.linalg.solve_triangular` is the newer form.
 
         Args:
@@ -3892,7 +3596,7 @@ class Tensor:
 
         Method form of `torch.triangular_solve`, whose docstring has examples.
         """
-    def tril(self, diagonal: _int = 0) -> Tensor:
+    def tril(self, diagonal: _int = ...) -> Tensor:
         """Return the lower triangular part of matrices, with zeros above the given diagonal.
 
         Args:
@@ -3900,13 +3604,13 @@ class Tensor:
 
         Method form of `torch.tril`, whose docstring has examples.
         """
-    def tril_(self, diagonal: _int = 0) -> Tensor:
+    def tril_(self, diagonal: _int = ...) -> Tensor:
         """In-place version of `torch.tril`: write the result over the tensor itself.
 
         Args:
             diagonal: which diagonal to keep up to: 0 the main one, positive ones above it, negative ones below. Default: `0`
         """
-    def triu(self, diagonal: _int = 0) -> Tensor:
+    def triu(self, diagonal: _int = ...) -> Tensor:
         """Return the upper triangular part of matrices, with zeros below the given diagonal.
 
         Args:
@@ -3914,7 +3618,7 @@ class Tensor:
 
         Method form of `torch.triu`, whose docstring has examples.
         """
-    def triu_(self, diagonal: _int = 0) -> Tensor:
+    def triu_(self, diagonal: _int = ...) -> Tensor:
         """In-place version of `torch.triu`: write the result over the tensor itself.
 
         Args:
@@ -3942,8 +3646,7 @@ class Tensor:
     def trunc_(self) -> Tensor:
         """In-place version of `torch.trunc`: write the result over the tensor itself."""
     @overload
-    def type(self, dtype: None = ...) -> _str:
-        """Return the name of the type, such as `"torch.FloatTensor"`, or convert to another type."""
+    def type(self, dtype: None = ...) -> _str: ...
     @overload
     def type(self, dtype: Any, non_blocking: _bool = ..., **kwargs: Any) -> Tensor: ...
     def type_as(self, other: Tensor) -> Tensor:
@@ -3956,7 +3659,7 @@ class Tensor:
             >>> torch.tensor([1, 2]).type_as(torch.zeros(1))
             tensor([1., 2.])
         """
-    def unbind(self, dim: _int = 0) -> tuple[Tensor, ...]:
+    def unbind(self, dim: _int = ...) -> tuple[Tensor, ...]:
         """Split a tensor into all its slices along a dimension, without that dimension (views).
 
         Args:
@@ -3990,7 +3693,7 @@ class Tensor:
                     [1, 2, 3],
                     [2, 3, 4]])
         """
-    def uniform_(self, from_: _float = ..., to: _float = 1.0, *, generator: Any = None) -> Tensor:
+    def uniform_(self, from_: _float = ..., to: _float = ..., *, generator: Any = ...) -> Tensor:
         """Fill the tensor with numbers drawn uniformly from `[from, to)`.
 
         Args:
@@ -4002,7 +3705,7 @@ class Tensor:
             >>> torch.empty(3).uniform_(0, 2).shape
             torch.Size([3])
         """
-    def unique(self, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
+    def unique(self, sorted: _bool = ..., return_inverse: _bool = ..., return_counts: _bool = ..., dim: _int | None = ...) -> Any:
         """Return the different elements of a tensor, or the different slices along a dimension.
 
         Args:
@@ -4016,7 +3719,7 @@ class Tensor:
 
         Method form of `torch.unique`, whose docstring has examples.
         """
-    def unique_consecutive(self, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
+    def unique_consecutive(self, return_inverse: _bool = ..., return_counts: _bool = ..., dim: _int | None = ...) -> Any:
         """Remove repeated elements, or slices along a dimension, that directly follow an equal one.
 
         Args:
@@ -4029,7 +3732,7 @@ class Tensor:
 
         Method form of `torch.unique_consecutive`, whose docstring has examples.
         """
-    def unsafe_chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
+    def unsafe_chunk(self, chunks: _int, dim: _int = ...) -> tuple[Tensor, ...]:
         """Split a tensor like `torch.chunk`, without tracking that the parts are views of the same tensor.
 
         Each part may be written in place, but then only that part should be used.
@@ -4040,7 +3743,7 @@ class Tensor:
 
         Method form of `torch.unsafe_chunk`, whose docstring has examples.
         """
-    def unsafe_split(self, split_size: _int, dim: _int = 0) -> tuple[Tensor, ...]:
+    def unsafe_split(self, split_size: _int, dim: _int = ...) -> tuple[Tensor, ...]:
         """Split a tensor like `torch.split`, without tracking that the parts are views of the same tensor.
 
         Each part may be written in place, but then only that part should be used.
@@ -4051,7 +3754,7 @@ class Tensor:
 
         Method form of `torch.unsafe_split`, whose docstring has examples.
         """
-    def unsafe_split_with_sizes(self, split_sizes: _int | Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
+    def unsafe_split_with_sizes(self, split_sizes: _int | Sequence[_int], dim: _int = ...) -> tuple[Tensor, ...]:
         """Split a tensor like `torch.split_with_sizes`, without tracking that the parts are views of the same tensor.
 
         Each part may be written in place, but then only that part should be used.
@@ -4076,12 +3779,10 @@ class Tensor:
         Args:
             dim: place of the new dimension in the result.
         """
-    def untyped_storage(self) -> Any:
-        """Return the memory that this tensor and its views share."""
-    def values(self) -> Any:
-        """Of sparse tensors only."""
+    def untyped_storage(self) -> Any: ...
+    def values(self) -> Any: ...
     @overload
-    def var(self, dim: _int | Sequence[_int] | None = None, *, correction: _Number | None = None, keepdim: _bool = False) -> Tensor:
+    def var(self, dim: _int | Sequence[_int] | None = ..., *, correction: _Number | None = ..., keepdim: _bool = ...) -> Tensor:
         """Compute the variance of all elements, or over the given dimensions.
 
         Args:
@@ -4093,7 +3794,7 @@ class Tensor:
         Method form of `torch.var`, whose docstring has examples.
         """
     @overload
-    def var(self, dim: _int | Sequence[_int] | None, unbiased: _bool = True, keepdim: _bool = False) -> Tensor: ...
+    def var(self, dim: _int | Sequence[_int] | None, unbiased: _bool = ..., keepdim: _bool = ...) -> Tensor: ...
     @overload
     def var(self, unbiased: _bool) -> Tensor: ...
     def vdot(self, other: Tensor) -> Tensor:
@@ -4138,8 +3839,7 @@ class Tensor:
                     [2, 3]])
         """
     @property
-    def volatile(self) -> Any:
-        """Return `False`, with a warning: `no_grad` replaces it."""
+    def volatile(self) -> Any: ...
     @overload
     def vsplit(self, sections: _int) -> tuple[Tensor, ...]:
         """Split a tensor vertically: along the first dimension (views).
@@ -4188,7 +3888,6 @@ class Tensor:
         """
 
 class _FunctionBase:
-    """The base class of a Function's `ctx`; the subclass in Python adds attributes."""
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Any: ...
     @property
     def _input_grad_buffers(self) -> Any: ...
@@ -4198,20 +3897,15 @@ class _FunctionBase:
     def _materialize_non_diff_grads(self) -> Any: ...
     @property
     def _raw_saved_tensors(self) -> Any: ...
-    def _register_hook_dict(self, tensor: Any) -> Any:
-        """Copies the hooks of an output of this node to the node."""
+    def _register_hook_dict(self, tensor: Any) -> Any: ...
     def _sequence_nr(self) -> Any: ...
     @property
     def dirty_tensors(self) -> Any: ...
     @property
-    def input_grad_buffers(self) -> Any:
-        """For each argument of forward the sum of the gradients that reached it so far in this backward, if
-        that can be added to in place. A `backward` that does so returns None for the argument.
-        """
+    def input_grad_buffers(self) -> Any: ...
     @property
     def materialize_grads(self) -> Any: ...
-    def maybe_clear_saved_tensors(self) -> Any:
-        """Does nothing: saved tensors that can be read only once are released by the first read; others stay."""
+    def maybe_clear_saved_tensors(self) -> Any: ...
     @property
     def metadata(self) -> Any: ...
     def name(self) -> Any: ...
@@ -4222,8 +3916,7 @@ class _FunctionBase:
     @property
     def non_differentiable(self) -> Any: ...
     @property
-    def output_grad_dtypes(self) -> Any:
-        """The dtypes given to `set_output_grad_dtype`; None after forward has returned."""
+    def output_grad_dtypes(self) -> Any: ...
     def register_hook(self, hook: Any) -> Any: ...
     def register_prehook(self, hook: Any) -> Any: ...
     @property
@@ -4236,16 +3929,12 @@ class _FunctionBase:
     def saved_for_forward(self) -> Any: ...
     @property
     def saved_tensors(self) -> Any: ...
-    def set_output_grad_dtype(self, *dtypes: Any) -> Any:
-        """Declares the dtypes in which `backward` gets the gradients of the outputs; None leaves a gradient
-        unchanged.
-        """
+    def set_output_grad_dtype(self, *dtypes: Any) -> Any: ...
     @property
     def to_save(self) -> Any: ...
 
 @final
 class _InputMetadata:
-    """The shape, dtype and device that a node expects of an incoming gradient."""
     @property
     def device(self) -> _device: ...
     @property
@@ -4258,29 +3947,11 @@ class _InputMetadata:
     def shape(self) -> Size: ...
 
 class _LinAlgError(RuntimeError):
-    """An error of linear algebra: a matrix that has no inverse or no factorization.
-
-    Examples:
-        >>> torch.linalg.inv(torch.zeros(2, 2))
-        Traceback (most recent call last):
-            ...
-        gradiron._core._LinAlgError: linalg.inv: The diagonal element 1 is zero, the inversion could not be completed because the input matrix is singular.
-    """
+    ...
 
 @final
 class device:
-    """A device where tensors lie: `cpu`, or `cuda` (also called `mps`, `gpu`, `wgpu`) with an index.
-
-    Args:
-        type: kind of device, or kind and index: `"cuda:0"`.
-        index: which one of that kind.
-
-    Examples:
-        >>> torch.device("cuda", 1), torch.device("cuda:1").index
-        (device(type='cuda', index=1), 1)
-    """
-    def __enter__(self) -> Any:
-        """Makes this the default device until the end of the `with` statement."""
+    def __enter__(self) -> Any: ...
     def __eq__(self, other: object, /) -> Any: ...
     def __exit__(self, *_exception: Any) -> Any: ...
     def __ge__(self, other: Any, /) -> Any: ...
@@ -4291,20 +3962,12 @@ class device:
     def __ne__(self, other: object, /) -> Any: ...
     def __new__(cls, type: Any, index: Any = ...) -> Any: ...
     @property
-    def index(self) -> Any:
-        """The index of the device, if one was given."""
+    def index(self) -> Any: ...
     @property
-    def type(self) -> Any:
-        """The kind of device: `cpu`, `cuda`, …"""
+    def type(self) -> Any: ...
 
 @final
 class dtype:
-    """The data type of a tensor's elements, such as `torch.float32`.
-
-    Examples:
-        >>> torch.float16.is_floating_point, torch.float16.itemsize
-        (True, 2)
-    """
     def __eq__(self, other: object, /) -> Any: ...
     def __ge__(self, other: Any, /) -> Any: ...
     def __gt__(self, other: Any, /) -> Any: ...
@@ -4313,29 +3976,21 @@ class dtype:
     def __lt__(self, other: Any, /) -> Any: ...
     def __ne__(self, other: object, /) -> Any: ...
     @property
-    def _c_name(self) -> Any:
-        """The C name, in the other messages: `float`."""
+    def _c_name(self) -> Any: ...
     @property
-    def _scalar_name(self) -> Any:
-        """The name in most of PyTorch's messages: `Float`."""
+    def _scalar_name(self) -> Any: ...
     @property
-    def is_complex(self) -> Any:
-        """True for complex types."""
+    def is_complex(self) -> Any: ...
     @property
-    def is_floating_point(self) -> Any:
-        """True for floating point types."""
+    def is_floating_point(self) -> Any: ...
     @property
-    def is_signed(self) -> Any:
-        """True for types with negative numbers."""
+    def is_signed(self) -> Any: ...
     @property
-    def itemsize(self) -> _int:
-        """The size of an element in bytes."""
-    def to_complex(self) -> Any:
-        """Returns the complex type of the same precision."""
-    def to_real(self) -> Any:
-        """Returns the real type of the same precision."""
+    def itemsize(self) -> _int: ...
+    def to_complex(self) -> Any: ...
+    def to_real(self) -> Any: ...
 
-def _conj_copy(input: Tensor, *, out: Any = None) -> Tensor:
+def _conj_copy(input: Tensor, *, out: Any = ...) -> Tensor:
     """Return a copy of the complex conjugate.
 
     Args:
@@ -4348,8 +4003,7 @@ def _dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
     Args:
         alpha: factor of `other`.
     """
-def _disabled_torch_function_impl(*args: Any, **_kwargs: Any) -> Any:
-    """Calls a function without overrides."""
+def _disabled_torch_function_impl(*args: Any, **_kwargs: Any) -> Any: ...
 _distributed: ModuleType
 _gpu: ModuleType
 def _neg_view(input: Tensor) -> Tensor:
@@ -4358,7 +4012,7 @@ def _neg_view(input: Tensor) -> Tensor:
     Args:
         input: the input tensor.
     """
-def _neg_view_copy(input: Tensor, *, out: Any = None) -> Tensor:
+def _neg_view_copy(input: Tensor, *, out: Any = ...) -> Tensor:
     """Return a copy of the negated elements.
 
     Args:
@@ -4366,7 +4020,7 @@ def _neg_view_copy(input: Tensor, *, out: Any = None) -> Tensor:
         out: tensor to write the result into.
     """
 _nn: ModuleType
-def _reshape_alias_copy(input: Tensor, size: _int | Sequence[_int], stride: _int | Sequence[_int], *, out: Any = None) -> Tensor:
+def _reshape_alias_copy(input: Tensor, size: _int | Sequence[_int], stride: _int | Sequence[_int], *, out: Any = ...) -> Tensor:
     """Return a copy of the elements with another shape and strides.
 
     Args:
@@ -4375,14 +4029,14 @@ def _reshape_alias_copy(input: Tensor, size: _int | Sequence[_int], stride: _int
         stride: step between neighboring windows, one number or one for each dimension.
         out: tensor to write the result into.
     """
-def _sample_dirichlet(input: Tensor, generator: Any = None) -> Tensor:
+def _sample_dirichlet(input: Tensor, generator: Any = ...) -> Tensor:
     """Draw from Dirichlet distributions with concentrations along the last dimension of `input`.
 
     Args:
         input: the input tensor.
         generator: generator of the random numbers; the device's default one if not given.
     """
-def _standard_gamma(input: Tensor, generator: Any = None) -> Tensor:
+def _standard_gamma(input: Tensor, generator: Any = ...) -> Tensor:
     """Draw from gamma distributions with the given shape parameters and rate 1.
 
     Args:
@@ -4395,7 +4049,8 @@ def _standard_gamma_grad(input: Tensor, output: Tensor) -> Tensor:
     Args:
         input: the input tensor.
     """
-def abs(input: Tensor, *, out: Any = None) -> Tensor:
+_version: _str
+def abs(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the absolute value of each element; the magnitude of complex ones.
 
     Args:
@@ -4408,7 +4063,7 @@ def abs(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.abs(torch.tensor([3 + 4j]))
         tensor([5.])
     """
-def absolute(input: Tensor, *, out: Any = None) -> Tensor:
+def absolute(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the absolute value of each element; the magnitude of complex ones.
 
     Args:
@@ -4423,7 +4078,7 @@ def absolute(input: Tensor, *, out: Any = None) -> Tensor:
 
     Another name of `torch.abs`.
     """
-def acos(input: Tensor, *, out: Any = None) -> Tensor:
+def acos(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the arccosine (inverse cosine) of each element, in radians.
 
     Args:
@@ -4434,7 +4089,7 @@ def acos(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.acos(torch.tensor([0.0, 0.5, 1.0]))
         tensor([1.5708, 1.0472, 0.0000])
     """
-def acosh(input: Tensor, *, out: Any = None) -> Tensor:
+def acosh(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the inverse hyperbolic cosine of each element, which is at least 1.
 
     Args:
@@ -4467,7 +4122,7 @@ def adaptive_max_pool1d(input: Tensor, output_size: _int | Sequence[_int]) -> tu
         >>> torch.adaptive_max_pool1d(torch.tensor([[1.0, 2.0, 3.0, 4.0]]), 2)
         (tensor([[2., 4.]]), tensor([[1, 3]]))
     """
-def add(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:
+def add(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = ..., out: Any = ...) -> Tensor:
     """Add `other`, scaled by `alpha`, to `input`: `input + alpha * other`.
 
     Supports broadcasting and type promotion.
@@ -4484,9 +4139,8 @@ def add(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = 1,
         >>> torch.add(torch.tensor([1, 2]), 10, alpha=2)
         tensor([21, 22])
     """
-def add_batch_dim(t: Any, dim: Any, level: Any) -> Any:
-    """Hides the dimension `dim` as the batch dimension of a level."""
-def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: _Number = 1, alpha: _Number = 1, *, out: Any = None) -> Tensor:
+def add_batch_dim(t: Any, dim: Any, level: Any) -> Any: ...
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: _Number = ..., alpha: _Number = ..., *, out: Any = ...) -> Tensor:
     """Multiply batches of matrices, sum the products and add a matrix.
 
     The result is `beta * input + alpha * Σ batch1[i] @ batch2[i]`.
@@ -4503,7 +4157,7 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: _Number = 1, alp
         tensor([[15., 15., 15., 15.],
                 [15., 15., 15., 15.]])
     """
-def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: _Number = 1, *, out: Any = None) -> Tensor:
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: _Number = ..., *, out: Any = ...) -> Tensor:
     """Add a quotient of two tensors, scaled by `value`: `input + value * tensor1 / tensor2`.
 
     Args:
@@ -4517,7 +4171,7 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: _Number = 1,
         >>> torch.addcdiv(torch.ones(2), torch.tensor([1.0, 2.0]), torch.tensor([2.0, 4.0]), value=0.5)
         tensor([1.2500, 1.2500])
     """
-def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: _Number = 1, *, out: Any = None) -> Tensor:
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: _Number = ..., *, out: Any = ...) -> Tensor:
     """Add a product of two tensors, scaled by `value`: `input + value * tensor1 * tensor2`.
 
     Args:
@@ -4530,7 +4184,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: _Number = 1,
         >>> torch.addcmul(torch.ones(2), torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]), value=0.5)
         tensor([2.5000, 5.0000])
     """
-def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, beta: _Number = 1, alpha: _Number = 1, *, out: Any = None) -> Tensor:
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, beta: _Number = ..., alpha: _Number = ..., *, out: Any = ...) -> Tensor:
     """Multiply two matrices and add a matrix: `beta * input + alpha * (mat1 @ mat2)`.
 
     Args:
@@ -4545,7 +4199,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, beta: _Number = 1, alpha: _
         tensor([[4., 4.],
                 [4., 4.]])
     """
-def addmv(input: Tensor, mat: Tensor, vec: Tensor, beta: _Number = 1, alpha: _Number = 1, *, out: Any = None) -> Tensor:
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, beta: _Number = ..., alpha: _Number = ..., *, out: Any = ...) -> Tensor:
     """Multiply a matrix by a vector and add a vector: `beta * input + alpha * (mat @ vec)`.
 
     Args:
@@ -4560,7 +4214,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, beta: _Number = 1, alpha: _Nu
         >>> torch.addmv(torch.ones(2), torch.eye(2), torch.tensor([3.0, 4.0]))
         tensor([4., 5.])
     """
-def addr(input: Tensor, vec1: Tensor, vec2: Tensor, beta: _Number = 1, alpha: _Number = 1, *, out: Any = None) -> Tensor:
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, beta: _Number = ..., alpha: _Number = ..., *, out: Any = ...) -> Tensor:
     """Compute the outer product of two vectors and add a matrix: `beta * input + alpha * outer(vec1, vec2)`.
 
     Args:
@@ -4599,7 +4253,7 @@ def affine_grid_generator(theta: Tensor, size: _int | Sequence[_int], align_corn
         tensor([[-1.,  1.],
                 [-1.,  1.]])
     """
-def alias_copy(input: Tensor, *, out: Any = None) -> Tensor:
+def alias_copy(input: Tensor, *, out: Any = ...) -> Tensor:
     """Return a copy of the tensor.
 
     Args:
@@ -4610,9 +4264,8 @@ def alias_copy(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.alias_copy(torch.tensor([1, 2]))
         tensor([1, 2])
     """
-def aliased(t: Any) -> Any:
-    """Returns an alias of the tensor, connected to it in the graph."""
-def all(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, out: Any = None) -> Tensor:
+def aliased(t: Any) -> Any: ...
+def all(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
     """Tell whether all elements are True (not zero), in the whole tensor or over the given dimensions.
 
     Args:
@@ -4626,7 +4279,7 @@ def all(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool 
         >>> torch.all(x), torch.all(x, dim=1)
         (tensor(False), tensor([False,  True]))
     """
-def allclose(input: Tensor, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> _bool:
+def allclose(input: Tensor, other: Tensor, rtol: _float = ..., atol: _float = ..., equal_nan: _bool = ...) -> _bool:
     """Tell whether all elements of two tensors are close: `|input - other| <= atol + rtol * |other|`.
 
     Args:
@@ -4640,11 +4293,8 @@ def allclose(input: Tensor, other: Tensor, rtol: _float = 1e-05, atol: _float = 
         >>> torch.allclose(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0 + 1e-6]))
         True
     """
-def allow_view_writes(gradients: Any) -> Any:
-    """Permits in-place writes to views among a transform's gradients: its backward did not run under the
-    caller's `no_grad`.
-    """
-def amax(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, out: Any = None) -> Tensor:
+def allow_view_writes(gradients: Any) -> Any: ...
+def amax(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
     """Return the maximum over one or several dimensions.
 
     Unlike `torch.max` it gives no indices, and equal maxima share the gradient evenly.
@@ -4659,7 +4309,7 @@ def amax(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool
         >>> torch.amax(torch.tensor([[1.0, 5.0], [7.0, 3.0]]), dim=1)
         tensor([5., 7.])
     """
-def amin(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, out: Any = None) -> Tensor:
+def amin(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
     """Return the minimum over one or several dimensions.
 
     Unlike `torch.min` it gives no indices, and equal minima share the gradient evenly.
@@ -4674,7 +4324,7 @@ def amin(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool
         >>> torch.amin(torch.tensor([[1.0, 5.0], [7.0, 3.0]]), dim=1)
         tensor([1., 3.])
     """
-def aminmax(input: Tensor, *, dim: _int | None = None, keepdim: _bool = False, out: Any = None) -> _MinMax:
+def aminmax(input: Tensor, *, dim: _int | None = ..., keepdim: _bool = ..., out: Any = ...) -> _MinMax:
     """Return both the minimum and the maximum, of all elements or along a dimension.
 
     Args:
@@ -4691,7 +4341,7 @@ def aminmax(input: Tensor, *, dim: _int | None = None, keepdim: _bool = False, o
         >>> low, high
         (tensor(1.), tensor(3.))
     """
-def angle(input: Tensor, *, out: Any = None) -> Tensor:
+def angle(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the angle (phase) of complex numbers in radians; π for negative real numbers, 0 for others.
 
     Args:
@@ -4702,7 +4352,7 @@ def angle(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.angle(torch.tensor([1 + 1j, -1j]))
         tensor([ 0.7854, -1.5708])
     """
-def any(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, out: Any = None) -> Tensor:
+def any(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
     """Tell whether any element is True (not zero), in the whole tensor or over the given dimensions.
 
     Args:
@@ -4716,10 +4366,9 @@ def any(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool 
         >>> torch.any(x), torch.any(x, dim=1)
         (tensor(True), tensor([ True, False]))
     """
-def apply_function(*args: Any, **kwargs: Any) -> Any:
-    """`Function.apply(*args)`. `context` is the class of contexts; `style` has the class's options as bits."""
+def apply_function(*args: Any, **kwargs: Any) -> Any: ...
 @overload
-def arange(start: _Number, end: _Number | None = None, step: _Number = 1, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, *, out: Any = None) -> Tensor:
+def arange(start: _Number, end: _Number | None = ..., step: _Number = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., *, out: Any = ...) -> Tensor:
     """Return the numbers from `start` up to, but not including, `end`, with steps of `step`.
 
     Called with one number, that is `end`, and `start` is 0.
@@ -4742,8 +4391,8 @@ def arange(start: _Number, end: _Number | None = None, step: _Number = 1, dtype:
         tensor([1.0000, 1.2500, 1.5000, 1.7500])
     """
 @overload
-def arange(*, end: _Number, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor: ...
-def arccos(input: Tensor, *, out: Any = None) -> Tensor:
+def arange(*, end: _Number, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor: ...
+def arccos(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the arccosine (inverse cosine) of each element, in radians.
 
     Args:
@@ -4756,7 +4405,7 @@ def arccos(input: Tensor, *, out: Any = None) -> Tensor:
 
     Another name of `torch.acos`.
     """
-def arccosh(input: Tensor, *, out: Any = None) -> Tensor:
+def arccosh(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the inverse hyperbolic cosine of each element, which is at least 1.
 
     Args:
@@ -4769,7 +4418,7 @@ def arccosh(input: Tensor, *, out: Any = None) -> Tensor:
 
     Another name of `torch.acosh`.
     """
-def arcsin(input: Tensor, *, out: Any = None) -> Tensor:
+def arcsin(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the arcsine (inverse sine) of each element, in radians.
 
     Args:
@@ -4782,7 +4431,7 @@ def arcsin(input: Tensor, *, out: Any = None) -> Tensor:
 
     Another name of `torch.asin`.
     """
-def arcsinh(input: Tensor, *, out: Any = None) -> Tensor:
+def arcsinh(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the inverse hyperbolic sine of each element.
 
     Args:
@@ -4795,7 +4444,7 @@ def arcsinh(input: Tensor, *, out: Any = None) -> Tensor:
 
     Another name of `torch.asinh`.
     """
-def arctan(input: Tensor, *, out: Any = None) -> Tensor:
+def arctan(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the arctangent (inverse tangent) of each element, in radians.
 
     Args:
@@ -4808,7 +4457,7 @@ def arctan(input: Tensor, *, out: Any = None) -> Tensor:
 
     Another name of `torch.atan`.
     """
-def arctan2(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+def arctan2(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the arctangent of `input / other` in radians, with the signs of both telling the quadrant.
 
     The result is the angle of the point with the coordinates x = `other` and y = `input`, between -π and π.
@@ -4824,7 +4473,7 @@ def arctan2(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
 
     Another name of `torch.atan2`.
     """
-def arctanh(input: Tensor, *, out: Any = None) -> Tensor:
+def arctanh(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the inverse hyperbolic tangent of each element, which lies between -1 and 1.
 
     Args:
@@ -4837,7 +4486,7 @@ def arctanh(input: Tensor, *, out: Any = None) -> Tensor:
 
     Another name of `torch.atanh`.
     """
-def argmax(input: Tensor, dim: _int | None = None, keepdim: _bool = False, *, out: Any = None) -> Tensor:
+def argmax(input: Tensor, dim: _int | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
     """Return the index of the maximum, of all elements or along a dimension.
 
     Args:
@@ -4851,7 +4500,7 @@ def argmax(input: Tensor, dim: _int | None = None, keepdim: _bool = False, *, ou
         >>> torch.argmax(x), torch.argmax(x, dim=1)
         (tensor(2), tensor([1, 0]))
     """
-def argmin(input: Tensor, dim: _int | None = None, keepdim: _bool = False, *, out: Any = None) -> Tensor:
+def argmin(input: Tensor, dim: _int | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
     """Return the index of the minimum, of all elements or along a dimension.
 
     Args:
@@ -4865,7 +4514,7 @@ def argmin(input: Tensor, dim: _int | None = None, keepdim: _bool = False, *, ou
         >>> torch.argmin(x), torch.argmin(x, dim=1)
         (tensor(0), tensor([0, 1]))
     """
-def argsort(input: Tensor, dim: _int = -1, descending: _bool = False, stable: _bool = False) -> Tensor:
+def argsort(input: Tensor, dim: _int = ..., descending: _bool = ..., stable: _bool = ...) -> Tensor:
     """Return the indices that sort a tensor along a dimension.
 
     Args:
@@ -4889,7 +4538,7 @@ def argwhere(input: Tensor) -> Tensor:
         tensor([[0, 1],
                 [1, 0]])
     """
-def as_strided(input: Tensor, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = None) -> Tensor:
+def as_strided(input: Tensor, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = ...) -> Tensor:
     """Return a view of the tensor's memory with any sizes, strides and offset.
 
     Several elements of the view may be the same place in memory; writing into such a view is unsafe.
@@ -4908,7 +4557,7 @@ def as_strided(input: Tensor, size: _int | Sequence[_int], stride: _int | Sequen
         tensor([[0, 2, 4],
                 [1, 3, 5]])
     """
-def as_strided_copy(input: Tensor, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = None, *, out: Any = None) -> Tensor:
+def as_strided_copy(input: Tensor, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = ..., *, out: Any = ...) -> Tensor:
     """Return a copy of the tensor's memory read with any sizes and strides; see `torch.as_strided`.
 
     Args:
@@ -4923,9 +4572,8 @@ def as_strided_copy(input: Tensor, size: _int | Sequence[_int], stride: _int | S
         tensor([[0, 2],
                 [1, 3]])
     """
-def as_subclass(*args: Any, **kwargs: Any) -> Any:
-    """`tensor.as_subclass(cls)`: the same tensor under another class. Nobody else holds a `fresh` tensor."""
-def asin(input: Tensor, *, out: Any = None) -> Tensor:
+def as_subclass(*args: Any, **kwargs: Any) -> Any: ...
+def asin(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the arcsine (inverse sine) of each element, in radians.
 
     Args:
@@ -4936,7 +4584,7 @@ def asin(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.asin(torch.tensor([0.0, 0.5, 1.0]))
         tensor([0.0000, 0.5236, 1.5708])
     """
-def asinh(input: Tensor, *, out: Any = None) -> Tensor:
+def asinh(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the inverse hyperbolic sine of each element.
 
     Args:
@@ -4947,7 +4595,7 @@ def asinh(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.asinh(torch.tensor([0.0, 0.5, 1.0]))
         tensor([0.0000, 0.4812, 0.8814])
     """
-def atan(input: Tensor, *, out: Any = None) -> Tensor:
+def atan(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the arctangent (inverse tangent) of each element, in radians.
 
     Args:
@@ -4958,7 +4606,7 @@ def atan(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.atan(torch.tensor([0.0, 0.5, 1.0]))
         tensor([0.0000, 0.4636, 0.7854])
     """
-def atan2(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+def atan2(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the arctangent of `input / other` in radians, with the signs of both telling the quadrant.
 
     The result is the angle of the point with the coordinates x = `other` and y = `input`, between -π and π.
@@ -4972,7 +4620,7 @@ def atan2(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.atan2(torch.tensor([1.0, 1.0, -1.0]), torch.tensor([1.0, -1.0, -1.0]))
         tensor([ 0.7854,  2.3562, -2.3562])
     """
-def atanh(input: Tensor, *, out: Any = None) -> Tensor:
+def atanh(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the inverse hyperbolic tangent of each element, which lies between -1 and 1.
 
     Args:
@@ -5013,7 +4661,7 @@ def atleast_3d(input: Tensor) -> Tensor:
         >>> torch.atleast_3d(torch.tensor([[1, 2]])).shape
         torch.Size([1, 2, 1])
     """
-def avg_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = ..., ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor:
+def avg_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., ceil_mode: _bool = ..., count_include_pad: _bool = ...) -> Tensor:
     """Average the elements of windows that slide over the last dimension.
 
     Args:
@@ -5028,7 +4676,7 @@ def avg_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int |
         >>> F.avg_pool1d(torch.tensor([[1.0, 3.0, 2.0, 4.0]]), 2)
         tensor([[2., 3.]])
     """
-def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: _Number = 1, alpha: _Number = 1, *, out: Any = None) -> Tensor:
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: _Number = ..., alpha: _Number = ..., *, out: Any = ...) -> Tensor:
     """Multiply batches of matrices and add a batch: `beta * input + alpha * (batch1 @ batch2)`.
 
     Args:
@@ -5042,8 +4690,7 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: _Number = 1, al
         >>> torch.baddbmm(torch.zeros(5, 2, 4), torch.ones(5, 2, 3), torch.ones(5, 3, 4)).shape
         torch.Size([5, 2, 4])
     """
-def batch_joined(t: Any, levels: Any) -> Any:
-    """The inverse of [`batch_parts`]."""
+def batch_joined(t: Any, levels: Any) -> Any: ...
 def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: _bool, momentum: _float, eps: _float, _cudnn_enabled: _bool) -> Tensor:
     """Normalize each channel (dimension 1) over the batch, then scale and shift it.
 
@@ -5063,13 +4710,9 @@ def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, runnin
         tensor([[-1., -1.],
                 [ 1.,  1.]])
     """
-def batch_parts(t: Any) -> Any:
-    """Returns the physical tensor of a batched one and the levels of its leading dimensions, or None."""
-def begin_transform(reverse: Any, guards: Any) -> Any:
-    """Begins a transform in reverse or forward mode; with `guards`, it refuses writes to tensors that it did
-    not make. Returns the number of the last node before it.
-    """
-def bernoulli(input: Tensor, p: _float | None = None, *, generator: Any = None, out: Any = None) -> Tensor:
+def batch_parts(t: Any) -> Any: ...
+def begin_transform(reverse: Any, guards: Any) -> Any: ...
+def bernoulli(input: Tensor, p: _float | None = ..., *, generator: Any = ..., out: Any = ...) -> Tensor:
     """Draw ones and zeros: ones with the probabilities in `input`.
 
     Args:
@@ -5083,7 +4726,7 @@ def bernoulli(input: Tensor, p: _float | None = None, *, generator: Any = None, 
         tensor([0., 1., 1.])
     """
 bfloat16: _dtype
-def bincount(input: Tensor, weights: Tensor | None = None, minlength: _int = 0) -> Tensor:
+def bincount(input: Tensor, weights: Tensor | None = ..., minlength: _int = ...) -> Tensor:
     """Count how often each value occurs in a vector of non-negative integers.
 
     Args:
@@ -5097,7 +4740,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: _int = 0) 
         >>> torch.bincount(torch.tensor([0, 1, 1]), weights=torch.tensor([0.5, 1.0, 2.0]))
         tensor([0.5000, 3.0000])
     """
-def binomial(count: Tensor, prob: Tensor, generator: Any = None) -> Tensor:
+def binomial(count: Tensor, prob: Tensor, generator: Any = ...) -> Tensor:
     """Draw from binomial distributions: the number of successes of independent trials.
 
     Args:
@@ -5109,7 +4752,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Any = None) -> Tensor:
         >>> torch.binomial(torch.tensor([10.0, 10.0]), torch.tensor([0.0, 1.0]))
         tensor([ 0., 10.])
     """
-def bitwise_and(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+def bitwise_and(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Compute the bitwise AND of integers or truth values.
 
     Args:
@@ -5121,7 +4764,7 @@ def bitwise_and(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = 
         >>> torch.bitwise_and(torch.tensor([12, 10]), 6)
         tensor([4, 2])
     """
-def bitwise_left_shift(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+def bitwise_left_shift(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Shift the bits of integers to the left: `input << other`.
 
     Args:
@@ -5133,7 +4776,7 @@ def bitwise_left_shift(input: Tensor | _Number, other: Tensor | _Number, *, out:
         >>> torch.bitwise_left_shift(torch.tensor([1, 3]), 2)
         tensor([ 4, 12])
     """
-def bitwise_not(input: Tensor, *, out: Any = None) -> Tensor:
+def bitwise_not(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the bitwise NOT of integers, or the logical NOT of truth values.
 
     Args:
@@ -5146,7 +4789,7 @@ def bitwise_not(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.bitwise_not(torch.tensor([True, False]))
         tensor([False,  True])
     """
-def bitwise_or(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+def bitwise_or(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Compute the bitwise OR of integers or truth values.
 
     Args:
@@ -5158,7 +4801,7 @@ def bitwise_or(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = N
         >>> torch.bitwise_or(torch.tensor([12, 10]), 6)
         tensor([14, 14])
     """
-def bitwise_right_shift(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+def bitwise_right_shift(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Shift the bits of integers to the right, keeping the sign: `input >> other`.
 
     Args:
@@ -5170,7 +4813,7 @@ def bitwise_right_shift(input: Tensor | _Number, other: Tensor | _Number, *, out
         >>> torch.bitwise_right_shift(torch.tensor([-8, 9]), 1)
         tensor([-4,  4])
     """
-def bitwise_xor(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+def bitwise_xor(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Compute the bitwise XOR (exclusive or) of integers or truth values.
 
     Args:
@@ -5197,7 +4840,7 @@ def block_diag(tensors: Tensor | Sequence[Tensor] | None = ...) -> Tensor:
     """
 @overload
 def block_diag(*tensors: Tensor) -> Tensor: ...
-def bmm(input: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor:
+def bmm(input: Tensor, mat2: Tensor, *, out: Any = ...) -> Tensor:
     """Multiply two batches of matrices, pair by pair; neither is broadcast.
 
     Args:
@@ -5240,7 +4883,7 @@ def broadcast_to(input: Tensor, size: _int | Sequence[_int]) -> Tensor:
                 [1, 2, 3]])
     """
 @overload
-def bucketize(input: Tensor, boundaries: Tensor, *, out_int32: _bool = False, right: _bool = False, out: Any = None) -> Tensor:
+def bucketize(input: Tensor, boundaries: Tensor, *, out_int32: _bool = ..., right: _bool = ..., out: Any = ...) -> Tensor:
     """Find the index of the bucket, between sorted boundaries, that each value belongs to.
 
     For a result `i`: `boundaries[i - 1] < value <= boundaries[i]`, or with `right=True`
@@ -5259,19 +4902,9 @@ def bucketize(input: Tensor, boundaries: Tensor, *, out_int32: _bool = False, ri
         tensor([0, 1, 3])
     """
 @overload
-def bucketize(self_: _Number, boundaries: Tensor, *, out_int32: _bool = False, right: _bool = False, out: Any = None) -> Tensor: ...
-def can_cast(from_: Any, to: Any) -> Any:
-    """Tell whether values of one data type may be written into another by the promotion rules.
-
-    Args:
-        from_: the data type of the values.
-        to: the data type to write into.
-
-    Examples:
-        >>> torch.can_cast(torch.float64, torch.int32), torch.can_cast(torch.float64, torch.float32)
-        (False, True)
-    """
-def cat(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor:
+def bucketize(self_: _Number, boundaries: Tensor, *, out_int32: _bool = ..., right: _bool = ..., out: Any = ...) -> Tensor: ...
+def can_cast(from_: Any, to: Any) -> Any: ...
+def cat(tensors: Sequence[Tensor], dim: _int = ..., *, out: Any = ...) -> Tensor:
     """Concatenate tensors along an existing dimension.
 
     Args:
@@ -5285,7 +4918,7 @@ def cat(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor:
         >>> torch.cat([torch.tensor([1, 2]), torch.tensor([3])])
         tensor([1, 2, 3])
     """
-def cdist(x1: Tensor, x2: Tensor, p: _float = 2.0, compute_mode: _str = 'use_mm_for_euclid_dist_if_necessary') -> Tensor:
+def cdist(x1: Tensor, x2: Tensor, p: _float = ..., compute_mode: _str = ...) -> Tensor:
     """Compute the distance between each pair of vectors of two collections, by the `p`-norm.
 
     Args:
@@ -5300,7 +4933,7 @@ def cdist(x1: Tensor, x2: Tensor, p: _float = 2.0, compute_mode: _str = 'use_mm_
         >>> torch.cdist(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0], [0.0, 1.0]]))
         tensor([[5., 1.]])
     """
-def ceil(input: Tensor, *, out: Any = None) -> Tensor:
+def ceil(input: Tensor, *, out: Any = ...) -> Tensor:
     """Round each element up to a whole number.
 
     Args:
@@ -5311,7 +4944,7 @@ def ceil(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.ceil(torch.tensor([-1.5, 0.5, 2.0]))
         tensor([-1.,  1.,  2.])
     """
-def celu(input: Tensor, alpha: _Number = 1.0) -> Tensor:
+def celu(input: Tensor, alpha: _Number = ...) -> Tensor:
     """Apply the continuously differentiable ELU (CELU): `max(0, input) + min(0, alpha * (exp(input / alpha) - 1))`.
 
     Args:
@@ -5323,7 +4956,7 @@ def celu(input: Tensor, alpha: _Number = 1.0) -> Tensor:
         tensor([-0.6321,  2.0000])
     """
 @overload
-def chain_matmul(matrices: Tensor | Sequence[Tensor], *, out: Any = None) -> Tensor:
+def chain_matmul(matrices: Tensor | Sequence[Tensor], *, out: Any = ...) -> Tensor:
     """Multiply a chain of matrices in the cheapest order; `torch.linalg.multi_dot` is the newer form.
 
     Args:
@@ -5336,8 +4969,8 @@ def chain_matmul(matrices: Tensor | Sequence[Tensor], *, out: Any = None) -> Ten
                 [12.]])
     """
 @overload
-def chain_matmul(*matrices: Tensor, out: Any = None) -> Tensor: ...
-def cholesky_inverse(input: Tensor, upper: _bool = False, *, out: Any = None) -> Tensor:
+def chain_matmul(*matrices: Tensor, out: Any = ...) -> Tensor: ...
+def cholesky_inverse(input: Tensor, upper: _bool = ..., *, out: Any = ...) -> Tensor:
     """Compute the inverse of a matrix, given its Cholesky factor.
 
     Args:
@@ -5351,7 +4984,7 @@ def cholesky_inverse(input: Tensor, upper: _bool = False, *, out: Any = None) ->
         tensor([[0.2500, 0.0000],
                 [0.0000, 0.5000]])
     """
-def cholesky_solve(input: Tensor, input2: Tensor, upper: _bool = False, *, out: Any = None) -> Tensor:
+def cholesky_solve(input: Tensor, input2: Tensor, upper: _bool = ..., *, out: Any = ...) -> Tensor:
     """Solve `A @ X = B`, given a Cholesky factor of `A`.
 
     Args:
@@ -5366,7 +4999,7 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: _bool = False, *, out: 
         tensor([[1.],
                 [2.]])
     """
-def chunk(input: Tensor, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
+def chunk(input: Tensor, chunks: _int, dim: _int = ...) -> tuple[Tensor, ...]:
     """Split a tensor into at most `chunks` parts of equal size along a dimension (views).
 
     The last part may be smaller, and there may be fewer parts.
@@ -5380,7 +5013,7 @@ def chunk(input: Tensor, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
         >>> [part.tolist() for part in torch.chunk(torch.arange(5), 3)]
         [[0, 1], [2, 3], [4]]
     """
-def clamp(input: Tensor, min: Tensor | _Number | None = None, max: Tensor | _Number | None = None, *, out: Any = None) -> Tensor:
+def clamp(input: Tensor, min: Tensor | _Number | None = ..., max: Tensor | _Number | None = ..., *, out: Any = ...) -> Tensor:
     """Clamp all elements into the range `[min, max]`.
 
     Where `min` exceeds `max`, the result is `max`.
@@ -5397,7 +5030,7 @@ def clamp(input: Tensor, min: Tensor | _Number | None = None, max: Tensor | _Num
         >>> torch.clamp(torch.tensor([-2.0, 0.5, 3.0]), min=0.0)
         tensor([0.0000, 0.5000, 3.0000])
     """
-def clamp_max(input: Tensor, max: Tensor | _Number, *, out: Any = None) -> Tensor:
+def clamp_max(input: Tensor, max: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Clamp all elements from above: the smaller of `input` and `max`.
 
     Args:
@@ -5409,7 +5042,7 @@ def clamp_max(input: Tensor, max: Tensor | _Number, *, out: Any = None) -> Tenso
         >>> torch.clamp_max(torch.tensor([-2.0, 3.0]), 0.0)
         tensor([-2.,  0.])
     """
-def clamp_min(input: Tensor, min: Tensor | _Number, *, out: Any = None) -> Tensor:
+def clamp_min(input: Tensor, min: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Clamp all elements from below: the larger of `input` and `min`.
 
     Args:
@@ -5421,9 +5054,8 @@ def clamp_min(input: Tensor, min: Tensor | _Number, *, out: Any = None) -> Tenso
         >>> torch.clamp_min(torch.tensor([-2.0, 3.0]), 0.0)
         tensor([0., 3.])
     """
-def clear_autocast_weights() -> Any:
-    """Empties the cache of converted weights."""
-def clip(input: Tensor, min: Tensor | _Number | None = None, max: Tensor | _Number | None = None, *, out: Any = None) -> Tensor:
+def clear_autocast_weights() -> Any: ...
+def clip(input: Tensor, min: Tensor | _Number | None = ..., max: Tensor | _Number | None = ..., *, out: Any = ...) -> Tensor:
     """Clamp all elements into the range `[min, max]`.
 
     Where `min` exceeds `max`, the result is `max`.
@@ -5442,7 +5074,7 @@ def clip(input: Tensor, min: Tensor | _Number | None = None, max: Tensor | _Numb
 
     Another name of `torch.clamp`.
     """
-def clone(input: Tensor, *, memory_format: _str | None = None) -> Tensor:
+def clone(input: Tensor, *, memory_format: _str | None = ...) -> Tensor:
     """Return a copy of the tensor in memory of its own.
 
     Gradients flow through the copy to `input`; `detach()` stops them.
@@ -5458,7 +5090,7 @@ def clone(input: Tensor, *, memory_format: _str | None = None) -> Tensor:
         >>> x
         tensor([0., 0.])
     """
-def column_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
+def column_stack(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor:
     """Stack tensors horizontally, with vectors as columns.
 
     Args:
@@ -5470,7 +5102,7 @@ def column_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
         tensor([[1, 3],
                 [2, 4]])
     """
-def combinations(input: Tensor, r: _int = 2, with_replacement: _bool = False) -> Tensor:
+def combinations(input: Tensor, r: _int = ..., with_replacement: _bool = ...) -> Tensor:
     """Return all combinations of `r` elements of a vector, as the rows of a matrix.
 
     Args:
@@ -5484,7 +5116,7 @@ def combinations(input: Tensor, r: _int = 2, with_replacement: _bool = False) ->
                 [1, 3],
                 [2, 3]])
     """
-def complex(real: Tensor, imag: Tensor, *, out: Any = None) -> Tensor:
+def complex(real: Tensor, imag: Tensor, *, out: Any = ...) -> Tensor:
     """Build complex numbers from real and imaginary parts.
 
     Args:
@@ -5499,7 +5131,7 @@ def complex(real: Tensor, imag: Tensor, *, out: Any = None) -> Tensor:
 complex128: _dtype
 complex32: AbsentDType
 complex64: _dtype
-def concat(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor:
+def concat(tensors: Sequence[Tensor], dim: _int = ..., *, out: Any = ...) -> Tensor:
     """Concatenate tensors along an existing dimension; the same as `torch.cat`.
 
     Args:
@@ -5511,7 +5143,7 @@ def concat(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tens
         >>> torch.concat([torch.tensor([1, 2]), torch.tensor([3])])
         tensor([1, 2, 3])
     """
-def concatenate(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor:
+def concatenate(tensors: Sequence[Tensor], dim: _int = ..., *, out: Any = ...) -> Tensor:
     """Concatenate tensors along an existing dimension; the same as `torch.cat`.
 
     Args:
@@ -5535,7 +5167,7 @@ def conj(input: Tensor) -> Tensor:
         >>> torch.conj(torch.tensor([1 + 2j]))
         tensor([1.-2.j])
     """
-def conj_physical(input: Tensor, *, out: Any = None) -> Tensor:
+def conj_physical(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the complex conjugate; real numbers stay as they are.
 
     Unlike `torch.conj` it computes the values at once.
@@ -5548,7 +5180,7 @@ def conj_physical(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.conj_physical(torch.tensor([1 + 2j]))
         tensor([1.-2.j])
     """
-def constant_pad_nd(input: Tensor, pad: _int | Sequence[_int], value: _Number = 0) -> Tensor:
+def constant_pad_nd(input: Tensor, pad: _int | Sequence[_int], value: _Number = ...) -> Tensor:
     """Pad the last dimensions with a constant value.
 
     Args:
@@ -5562,7 +5194,7 @@ def constant_pad_nd(input: Tensor, pad: _int | Sequence[_int], value: _Number = 
                 [0, 0, 0, 0]])
     """
 @overload
-def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = 1) -> Tensor:
+def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor:
     """Apply a 1D convolution to an input with channels.
 
     Args:
@@ -5580,9 +5212,9 @@ def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _i
         torch.Size([1, 8, 3])
     """
 @overload
-def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _str = ..., dilation: _int | Sequence[_int] = ..., groups: _int = 1) -> Tensor: ...
+def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _str = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor: ...
 @overload
-def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = 1) -> Tensor:
+def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor:
     """Apply a 2D convolution to an input with channels.
 
     Args:
@@ -5600,9 +5232,9 @@ def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _i
         torch.Size([1, 8, 3, 3])
     """
 @overload
-def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _str = ..., dilation: _int | Sequence[_int] = ..., groups: _int = 1) -> Tensor: ...
+def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _str = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor: ...
 @overload
-def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = 1) -> Tensor:
+def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor:
     """Apply a 3D convolution to an input with channels.
 
     Args:
@@ -5620,8 +5252,8 @@ def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _i
         torch.Size([1, 8, 3, 3, 3])
     """
 @overload
-def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _str = ..., dilation: _int | Sequence[_int] = ..., groups: _int = 1) -> Tensor: ...
-def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = 1, dilation: _int | Sequence[_int] = ...) -> Tensor:
+def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _str = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor: ...
+def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = ..., dilation: _int | Sequence[_int] = ...) -> Tensor:
     """Apply a 1D transposed convolution, the gradient of a convolution with respect to its input.
 
     Args:
@@ -5638,7 +5270,7 @@ def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, 
         >>> F.conv_transpose1d(torch.ones(1, 3, 3), torch.ones(3, 8, 3)).shape
         torch.Size([1, 8, 5])
     """
-def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = 1, dilation: _int | Sequence[_int] = ...) -> Tensor:
+def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = ..., dilation: _int | Sequence[_int] = ...) -> Tensor:
     """Apply a 2D transposed convolution, the gradient of a convolution with respect to its input.
 
     Args:
@@ -5655,7 +5287,7 @@ def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, 
         >>> F.conv_transpose2d(torch.ones(1, 3, 3, 3), torch.ones(3, 8, 3, 3)).shape
         torch.Size([1, 8, 5, 5])
     """
-def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = 1, dilation: _int | Sequence[_int] = ...) -> Tensor:
+def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = ..., dilation: _int | Sequence[_int] = ...) -> Tensor:
     """Apply a 3D transposed convolution, the gradient of a convolution with respect to its input.
 
     Args:
@@ -5672,8 +5304,7 @@ def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, 
         >>> F.conv_transpose3d(torch.ones(1, 3, 3, 3, 3), torch.ones(3, 8, 3, 3, 3)).shape
         torch.Size([1, 8, 5, 5, 5])
     """
-def convert(tensor: Any, dtype: Any, device: Any, copy: Any, memory_format: Any = None) -> Any:
-    """Converts to a dtype and device; differentiable."""
+def convert(tensor: Any, dtype: Any, device: Any, copy: Any, memory_format: Any = ...) -> Any: ...
 def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: _int | Sequence[_int], padding: _int | Sequence[_int], dilation: _int | Sequence[_int], transposed: _bool, output_padding: _int | Sequence[_int], groups: _int) -> Tensor:
     """Apply a convolution or a transposed convolution, over as many dimensions as `weight` has beyond two.
 
@@ -5693,7 +5324,7 @@ def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: _int
         >>> torch.convolution(x, w, None, [1], [0], [1], False, [0], 1)
         tensor([[[2., 2., 2.]]])
     """
-def copysign(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+def copysign(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Combine the magnitude of `input` with the sign of `other`.
 
     Args:
@@ -5716,7 +5347,7 @@ def corrcoef(input: Tensor) -> Tensor:
         tensor([[ 1., -1.],
                 [-1.,  1.]])
     """
-def cos(input: Tensor, *, out: Any = None) -> Tensor:
+def cos(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the cosine of each element, in radians.
 
     Args:
@@ -5727,7 +5358,7 @@ def cos(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.cos(torch.tensor([0.0, 0.5, 1.0]))
         tensor([1.0000, 0.8776, 0.5403])
     """
-def cosh(input: Tensor, *, out: Any = None) -> Tensor:
+def cosh(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the hyperbolic cosine of each element.
 
     Args:
@@ -5738,7 +5369,7 @@ def cosh(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.cosh(torch.tensor([0.0, 0.5, 1.0]))
         tensor([1.0000, 1.1276, 1.5431])
     """
-def count_nonzero(input: Tensor, dim: _int | Sequence[_int] | None = None) -> Tensor:
+def count_nonzero(input: Tensor, dim: _int | Sequence[_int] | None = ...) -> Tensor:
     """Count the elements that are not zero, in the whole tensor or over the given dimensions.
 
     Args:
@@ -5749,9 +5380,8 @@ def count_nonzero(input: Tensor, dim: _int | Sequence[_int] | None = None) -> Te
         >>> torch.count_nonzero(torch.tensor([[0, 1], [2, 3]]), dim=0)
         tensor([1, 2])
     """
-def count_reverse(begins: Any) -> Any:
-    """Notes that a reverse-mode transform begins (true) or ends, possibly inside of a `vmap`."""
-def cov(input: Tensor, *, correction: _int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
+def count_reverse(begins: Any) -> Any: ...
+def cov(input: Tensor, *, correction: _int = ..., fweights: Tensor | None = ..., aweights: Tensor | None = ...) -> Tensor:
     """Estimate the covariance matrix of variables, whose observations are the columns of `input`.
 
     Args:
@@ -5765,9 +5395,8 @@ def cov(input: Tensor, *, correction: _int = 1, fweights: Tensor | None = None, 
         tensor([[ 1., -1.],
                 [-1.,  1.]])
     """
-def crc32(bytes: Any, before: Any) -> Any:
-    """Continues the CRC-32 checksum `before` with the bytes of a contiguous tensor."""
-def cross(input: Tensor, other: Tensor, dim: _int | None = None, *, out: Any = None) -> Tensor:
+def crc32(bytes: Any, before: Any) -> Any: ...
+def cross(input: Tensor, other: Tensor, dim: _int | None = ..., *, out: Any = ...) -> Tensor:
     """Compute the cross product of vectors with three elements.
 
     Args:
@@ -5780,7 +5409,7 @@ def cross(input: Tensor, other: Tensor, dim: _int | None = None, *, out: Any = N
         >>> torch.cross(torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 1.0, 0.0]), dim=-1)
         tensor([0., 0., 1.])
     """
-def cummax(input: Tensor, dim: _int, *, out: Any = None) -> _ValuesIndices:
+def cummax(input: Tensor, dim: _int, *, out: Any = ...) -> _ValuesIndices:
     """Compute the cumulative maximum along a dimension, and the index where it was found.
 
     Args:
@@ -5796,7 +5425,7 @@ def cummax(input: Tensor, dim: _int, *, out: Any = None) -> _ValuesIndices:
         >>> values, indices
         (tensor([1, 3, 3, 4]), tensor([0, 1, 1, 3]))
     """
-def cummin(input: Tensor, dim: _int, *, out: Any = None) -> _ValuesIndices:
+def cummin(input: Tensor, dim: _int, *, out: Any = ...) -> _ValuesIndices:
     """Compute the cumulative minimum along a dimension, and the index where it was found.
 
     Args:
@@ -5812,7 +5441,7 @@ def cummin(input: Tensor, dim: _int, *, out: Any = None) -> _ValuesIndices:
         >>> values, indices
         (tensor([4, 2, 2, 1]), tensor([0, 1, 1, 3]))
     """
-def cumprod(input: Tensor, dim: _int, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+def cumprod(input: Tensor, dim: _int, *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor:
     """Compute the cumulative product of the elements along a dimension.
 
     Args:
@@ -5825,7 +5454,7 @@ def cumprod(input: Tensor, dim: _int, *, dtype: _dtype | None = None, out: Any =
         >>> torch.cumprod(torch.tensor([1, 2, 3]), dim=0)
         tensor([1, 2, 6])
     """
-def cumsum(input: Tensor, dim: _int, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+def cumsum(input: Tensor, dim: _int, *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor:
     """Compute the cumulative sum of the elements along a dimension.
 
     Args:
@@ -5839,7 +5468,7 @@ def cumsum(input: Tensor, dim: _int, *, dtype: _dtype | None = None, out: Any = 
         tensor([1, 3, 6])
     """
 @overload
-def cumulative_trapezoid(y: Tensor, x: Tensor, dim: _int = -1) -> Tensor:
+def cumulative_trapezoid(y: Tensor, x: Tensor, dim: _int = ...) -> Tensor:
     """Integrate `y` cumulatively along a dimension by the trapezoidal rule.
 
     Args:
@@ -5853,10 +5482,9 @@ def cumulative_trapezoid(y: Tensor, x: Tensor, dim: _int = -1) -> Tensor:
         tensor([1.5000, 4.0000])
     """
 @overload
-def cumulative_trapezoid(y: Tensor, *, dx: _float = 1.0, dim: _int = -1) -> Tensor: ...
-def current_graph_task_id() -> Any:
-    """Returns the number of the running backward of this thread, or -1."""
-def deg2rad(input: Tensor, *, out: Any = None) -> Tensor:
+def cumulative_trapezoid(y: Tensor, *, dx: _float = ..., dim: _int = ...) -> Tensor: ...
+def current_graph_task_id() -> Any: ...
+def deg2rad(input: Tensor, *, out: Any = ...) -> Tensor:
     """Convert angles from degrees to radians.
 
     Args:
@@ -5888,7 +5516,7 @@ def detach(input: Tensor) -> Tensor:
         >>> torch.detach(x).requires_grad
         False
     """
-def detach_copy(input: Tensor, *, out: Any = None) -> Tensor:
+def detach_copy(input: Tensor, *, out: Any = ...) -> Tensor:
     """Return a copy of the tensor; its gradient cannot be computed, as in PyTorch.
 
     Args:
@@ -5899,7 +5527,7 @@ def detach_copy(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.detach_copy(torch.tensor([1, 2]))
         tensor([1, 2])
     """
-def diag(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor:
+def diag(input: Tensor, diagonal: _int = ..., *, out: Any = ...) -> Tensor:
     """Build a diagonal matrix from a vector, or extract a diagonal of a matrix.
 
     Args:
@@ -5914,7 +5542,7 @@ def diag(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor:
         >>> torch.diag(torch.tensor([[1, 2], [3, 4]]))
         tensor([1, 4])
     """
-def diag_embed(input: Tensor, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> Tensor:
+def diag_embed(input: Tensor, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor:
     """Build matrices with the last dimension of `input` on a diagonal, and zeros elsewhere.
 
     Args:
@@ -5927,7 +5555,7 @@ def diag_embed(input: Tensor, offset: _int = 0, dim1: _int = -2, dim2: _int = -1
         tensor([[1, 0],
                 [0, 2]])
     """
-def diagflat(input: Tensor, offset: _int = 0) -> Tensor:
+def diagflat(input: Tensor, offset: _int = ...) -> Tensor:
     """Build a diagonal matrix from the flattened elements of a tensor.
 
     Args:
@@ -5939,7 +5567,7 @@ def diagflat(input: Tensor, offset: _int = 0) -> Tensor:
         tensor([[1, 0],
                 [0, 2]])
     """
-def diagonal(input: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
+def diagonal(input: Tensor, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor:
     """Return the diagonal of two dimensions, as the last dimension of the result (a view).
 
     Args:
@@ -5951,7 +5579,7 @@ def diagonal(input: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) ->
         >>> torch.diagonal(torch.tensor([[1, 2], [3, 4]]))
         tensor([1, 4])
     """
-def diagonal_copy(input: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1, *, out: Any = None) -> Tensor:
+def diagonal_copy(input: Tensor, offset: _int = ..., dim1: _int = ..., dim2: _int = ..., *, out: Any = ...) -> Tensor:
     """Return a copy of the diagonal of two dimensions; see `torch.diagonal`.
 
     Args:
@@ -5964,7 +5592,7 @@ def diagonal_copy(input: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 
         >>> torch.diagonal_copy(torch.tensor([[1, 2], [3, 4]]))
         tensor([1, 4])
     """
-def diagonal_scatter(input: Tensor, src: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
+def diagonal_scatter(input: Tensor, src: Tensor, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor:
     """Return a copy of `input` in which a diagonal is replaced by `src`.
 
     Args:
@@ -5978,7 +5606,7 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: _int = 0, dim1: _int = 
         tensor([[1., 0.],
                 [0., 1.]])
     """
-def diff(input: Tensor, n: _int = 1, dim: _int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *, out: Any = None) -> Tensor:
+def diff(input: Tensor, n: _int = ..., dim: _int = ..., prepend: Tensor | None = ..., append: Tensor | None = ..., *, out: Any = ...) -> Tensor:
     """Compute the differences of neighboring elements along a dimension, `n` times.
 
     Args:
@@ -5994,7 +5622,7 @@ def diff(input: Tensor, n: _int = 1, dim: _int = -1, prepend: Tensor | None = No
         >>> torch.diff(torch.tensor([1, 4, 9, 16]), n=2)
         tensor([2, 2])
     """
-def digamma(input: Tensor, *, out: Any = None) -> Tensor:
+def digamma(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the digamma function, the derivative of the logarithm of the gamma function.
 
     Args:
@@ -6005,9 +5633,8 @@ def digamma(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.digamma(torch.tensor([0.5, 1.0]))
         tensor([-1.9635, -0.5772])
     """
-def disable_saved_hooks(message: Any) -> Any:
-    """Forbids pairs of hooks, with the message of the error; None allows them again."""
-def dist(input: Tensor, other: Tensor, p: _Number = 2) -> Tensor:
+def disable_saved_hooks(message: Any) -> Any: ...
+def dist(input: Tensor, other: Tensor, p: _Number = ...) -> Tensor:
     """Compute the `p`-norm of the difference of two tensors.
 
     Args:
@@ -6019,7 +5646,7 @@ def dist(input: Tensor, other: Tensor, p: _Number = 2) -> Tensor:
         >>> torch.dist(torch.tensor([1.0, 2.0]), torch.tensor([4.0, 6.0]))
         tensor(5.)
     """
-def div(input: Tensor | _Number, other: Tensor | _Number, rounding_mode: _str | None = None, *, out: Any = None) -> Tensor:
+def div(input: Tensor | _Number, other: Tensor | _Number, rounding_mode: _str | None = ..., *, out: Any = ...) -> Tensor:
     """Divide `input` by `other`, element by element.
 
     Supports broadcasting and type promotion. Integers give floating point quotients unless a rounding mode is given.
@@ -6036,7 +5663,7 @@ def div(input: Tensor | _Number, other: Tensor | _Number, rounding_mode: _str | 
         >>> torch.div(torch.tensor([7, -7]), 2, rounding_mode="floor")
         tensor([ 3, -4])
     """
-def divide(input: Tensor | _Number, other: Tensor | _Number, rounding_mode: _str | None = None, *, out: Any = None) -> Tensor:
+def divide(input: Tensor | _Number, other: Tensor | _Number, rounding_mode: _str | None = ..., *, out: Any = ...) -> Tensor:
     """Divide `input` by `other`, element by element.
 
     Supports broadcasting and type promotion. Integers give floating point quotients unless a rounding mode is given.
@@ -6055,9 +5682,8 @@ def divide(input: Tensor | _Number, other: Tensor | _Number, rounding_mode: _str
 
     Another name of `torch.div`.
     """
-def dlpack_device(tensor: Any) -> Any:
-    """Returns DLPack's device type and index for a tensor."""
-def dot(input: Tensor, tensor: Tensor, *, out: Any = None) -> Tensor:
+def dlpack_device(tensor: Any) -> Any: ...
+def dot(input: Tensor, tensor: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the dot product of two vectors.
 
     Args:
@@ -6096,7 +5722,7 @@ def dsplit(input: Tensor, sections: _int) -> tuple[Tensor, ...]:
     """
 @overload
 def dsplit(input: Tensor, indices: _int | Sequence[_int]) -> tuple[Tensor, ...]: ...
-def dstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
+def dstack(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor:
     """Stack tensors depthwise: along the third dimension.
 
     Args:
@@ -6108,10 +5734,7 @@ def dstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
         tensor([[[1, 3],
                  [2, 4]]])
     """
-def dtype_of(object: Any) -> Any:
-    """Converts a Python type to the dtype that it stands for (`float` is float64). Returns any other object
-    unchanged.
-    """
+def dtype_of(object: Any) -> Any: ...
 @overload
 def einsum(equation: _str, operands: Tensor | Sequence[Tensor]) -> Tensor:
     """Sum products of tensors as an equation in Einstein's notation says.
@@ -6132,7 +5755,7 @@ def einsum(equation: _str, operands: Tensor | Sequence[Tensor]) -> Tensor:
     """
 @overload
 def einsum(equation: _str, *operands: Tensor) -> Tensor: ...
-def embedding(weight: Tensor, indices: Tensor, padding_idx: _int = -1, scale_grad_by_freq: _bool = False, sparse: _bool = False) -> Tensor:
+def embedding(weight: Tensor, indices: Tensor, padding_idx: _int = ..., scale_grad_by_freq: _bool = ..., sparse: _bool = ...) -> Tensor:
     """Look up embeddings: the rows of `weight` that `indices` name.
 
     Args:
@@ -6147,7 +5770,7 @@ def embedding(weight: Tensor, indices: Tensor, padding_idx: _int = -1, scale_gra
         tensor([[0., 0., 1.],
                 [1., 0., 0.]])
     """
-def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: _bool = False, mode: _int = 0, sparse: _bool = False, per_sample_weights: Tensor | None = None, include_last_offset: _bool = False, padding_idx: _int | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: _bool = ..., mode: _int = ..., sparse: _bool = ..., per_sample_weights: Tensor | None = ..., include_last_offset: _bool = ..., padding_idx: _int | None = ...) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Look up bags of embeddings and reduce each bag to its sum, mean or maximum.
 
     `torch.nn.functional.embedding_bag` is the more convenient form.
@@ -6171,21 +5794,9 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_b
         tensor([[1., 1., 0.],
                 [0., 0., 1.]])
     """
-def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: _float, norm_type: _float) -> Tensor:
-    """Scale down the rows that `indices` name, in place, so that their norm is at most `max_norm`.
-
-    Args:
-        input: the embeddings, one per row.
-        indices: row numbers.
-        max_norm: the largest norm.
-        norm_type: order of the norm.
-
-    Examples:
-        >>> torch.embedding_renorm_(torch.tensor([[3.0, 4.0]]), torch.tensor([0]), 1.0, 2.0)
-        tensor([[0.6000, 0.8000]])
-    """
+def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: _float, norm_type: _float) -> Tensor: ...
 @overload
-def empty(size: _int | Sequence[_int], *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, memory_format: _str | None = None, out: Any = None) -> Tensor:
+def empty(size: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ..., out: Any = ...) -> Tensor:
     """Return an uninitialized tensor: its elements are whatever is in memory.
 
     Args:
@@ -6203,8 +5814,8 @@ def empty(size: _int | Sequence[_int], *, dtype: _dtype | None = None, layout: _
         torch.Size([2, 3])
     """
 @overload
-def empty(*size: _int, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, memory_format: _str | None = None, out: Any = None) -> Tensor: ...
-def empty_like(input: Tensor, *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, memory_format: _str | None = None) -> Tensor:
+def empty(*size: _int, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ..., out: Any = ...) -> Tensor: ...
+def empty_like(input: Tensor, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ...) -> Tensor:
     """Return an uninitialized tensor with the shape, data type and device of another one.
 
     Args:
@@ -6220,7 +5831,7 @@ def empty_like(input: Tensor, *, dtype: _dtype | None = None, layout: _str | Non
         >>> torch.empty_like(torch.zeros(2, 3)).shape
         torch.Size([2, 3])
     """
-def empty_strided(size: _int | Sequence[_int], stride: _int | Sequence[_int], *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False) -> Tensor:
+def empty_strided(size: _int | Sequence[_int], stride: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor:
     """Return an uninitialized tensor with the given sizes and strides.
 
     Args:
@@ -6236,13 +5847,10 @@ def empty_strided(size: _int | Sequence[_int], stride: _int | Sequence[_int], *,
         >>> torch.empty_strided((2, 3), (1, 2)).stride()
         (1, 2)
     """
-def end_transform() -> Any:
-    """Ends the innermost transform."""
-def enforce_layouts(on: Any) -> Any:
-    """Sets whether a leaf's first gradient gets the strides of the leaf, in this thread."""
-def enter_dual_level() -> Any:
-    """Enters a dual level; its number is never reused."""
-def eq(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+def end_transform() -> Any: ...
+def enforce_layouts(on: Any) -> Any: ...
+def enter_dual_level() -> Any: ...
+def eq(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Compare element by element: True where `input == other`.
 
     Args:
@@ -6267,7 +5875,7 @@ def equal(input: Tensor, other: Tensor) -> _bool:
         >>> torch.equal(torch.tensor([1, 2]), torch.tensor([[1, 2]]))
         False
     """
-def erf(input: Tensor, *, out: Any = None) -> Tensor:
+def erf(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the error function of each element, `2 / sqrt(π)` times the integral of `exp(-t**2)` from 0 on.
 
     Args:
@@ -6278,7 +5886,7 @@ def erf(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.erf(torch.tensor([0.0, 0.5, 1.0]))
         tensor([0.0000, 0.5205, 0.8427])
     """
-def erfc(input: Tensor, *, out: Any = None) -> Tensor:
+def erfc(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the complementary error function of each element, `1 - erf(input)`, without cancellation.
 
     Args:
@@ -6289,7 +5897,7 @@ def erfc(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.erfc(torch.tensor([0.0, 1.0, 5.0]))
         tensor([1.0000e+00, 1.5730e-01, 1.5375e-12])
     """
-def erfinv(input: Tensor, *, out: Any = None) -> Tensor:
+def erfinv(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the inverse of the error function for each element, which lies between -1 and 1.
 
     Args:
@@ -6300,9 +5908,8 @@ def erfinv(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.erfinv(torch.tensor([0.0, 0.5, -1.0]))
         tensor([0.0000, 0.4769,   -inf])
     """
-def exit_dual_level(level: Any) -> Any:
-    """Leaves a dual level; its tangents are dropped."""
-def exp(input: Tensor, *, out: Any = None) -> Tensor:
+def exit_dual_level(level: Any) -> Any: ...
+def exp(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the exponential of each element, `e ** input`.
 
     Args:
@@ -6313,7 +5920,7 @@ def exp(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.exp(torch.tensor([0.0, 1.0, 2.0]))
         tensor([1.0000, 2.7183, 7.3891])
     """
-def exp2(input: Tensor, *, out: Any = None) -> Tensor:
+def exp2(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute 2 raised to the power of each element.
 
     Args:
@@ -6324,7 +5931,7 @@ def exp2(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.exp2(torch.tensor([0.0, 1.0, 3.0]))
         tensor([1., 2., 8.])
     """
-def expand_copy(input: Tensor, size: _int | Sequence[_int], *, implicit: _bool = False, out: Any = None) -> Tensor:
+def expand_copy(input: Tensor, size: _int | Sequence[_int], *, implicit: _bool = ..., out: Any = ...) -> Tensor:
     """Return a copy with dimensions of size 1 expanded; see `Tensor.expand`.
 
     Args:
@@ -6338,9 +5945,8 @@ def expand_copy(input: Tensor, size: _int | Sequence[_int], *, implicit: _bool =
         tensor([[1, 1],
                 [2, 2]])
     """
-def expect_overrides(more: Any) -> Any:
-    """Counts one more, or one less, class or object with overrides."""
-def expm1(input: Tensor, *, out: Any = None) -> Tensor:
+def expect_overrides(more: Any) -> Any: ...
+def expm1(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute `exp(input) - 1`, accurate also for elements near zero.
 
     Args:
@@ -6351,7 +5957,7 @@ def expm1(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.expm1(torch.tensor([0.0, 1e-10, 1.0]))
         tensor([0.0000e+00, 1.0000e-10, 1.7183e+00])
     """
-def eye(n: _int, m: _int | None = None, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, *, out: Any = None) -> Tensor:
+def eye(n: _int, m: _int | None = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., *, out: Any = ...) -> Tensor:
     """Return an identity matrix: ones on the diagonal and zeros elsewhere.
 
     Args:
@@ -6369,7 +5975,7 @@ def eye(n: _int, m: _int | None = None, dtype: _dtype | None = None, layout: _st
         tensor([[1., 0., 0.],
                 [0., 1., 0.]])
     """
-def fft_fft(input: Tensor, n: _int | None = None, dim: _int = -1, norm: _str | None = None, *, out: Any = None) -> Tensor:
+def fft_fft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
     """Compute the discrete Fourier transform along a dimension.
 
     Args:
@@ -6383,7 +5989,7 @@ def fft_fft(input: Tensor, n: _int | None = None, dim: _int = -1, norm: _str | N
         >>> torch.fft.fft(torch.tensor([1.0, 2.0]))
         tensor([ 3.+0.j, -1.+0.j])
     """
-def fft_fft2(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int | Sequence[_int] = ..., norm: _str | None = None, *, out: Any = None) -> Tensor:
+def fft_fft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
     """Compute the discrete Fourier transform over two dimensions.
 
     Args:
@@ -6398,7 +6004,7 @@ def fft_fft2(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int | 
         tensor([[4.+0.j, 0.+0.j],
                 [0.+0.j, 0.+0.j]])
     """
-def fft_fftn(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int | Sequence[_int] | None = None, norm: _str | None = None, *, out: Any = None) -> Tensor:
+def fft_fftn(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] | None = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
     """Compute the discrete Fourier transform over several dimensions.
 
     Args:
@@ -6413,7 +6019,7 @@ def fft_fftn(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int | 
         tensor([[4.+0.j, 0.+0.j],
                 [0.+0.j, 0.+0.j]])
     """
-def fft_hfft(input: Tensor, n: _int | None = None, dim: _int = -1, norm: _str | None = None, *, out: Any = None) -> Tensor:
+def fft_hfft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
     """Compute the Fourier transform of a Hermitian-symmetric signal, of which half is given; it is real.
 
     Args:
@@ -6427,7 +6033,7 @@ def fft_hfft(input: Tensor, n: _int | None = None, dim: _int = -1, norm: _str | 
         >>> torch.fft.hfft(torch.tensor([0.0, 2.0, 0.0]))
         tensor([ 4.,  0., -4.,  0.])
     """
-def fft_hfft2(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int | Sequence[_int] = ..., norm: _str | None = None, *, out: Any = None) -> Tensor:
+def fft_hfft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
     """Compute the Fourier transform of a Hermitian-symmetric signal over two dimensions, half of which is given.
 
     Args:
@@ -6441,7 +6047,7 @@ def fft_hfft2(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int |
         >>> torch.fft.hfft2(torch.ones(2, 3)).shape
         torch.Size([2, 4])
     """
-def fft_hfftn(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int | Sequence[_int] | None = None, norm: _str | None = None, *, out: Any = None) -> Tensor:
+def fft_hfftn(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] | None = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
     """Compute the Fourier transform of a Hermitian-symmetric signal over several dimensions, half of which is given.
 
     Args:
@@ -6455,7 +6061,7 @@ def fft_hfftn(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int |
         >>> torch.fft.hfftn(torch.ones(2, 3)).shape
         torch.Size([2, 4])
     """
-def fft_ifft(input: Tensor, n: _int | None = None, dim: _int = -1, norm: _str | None = None, *, out: Any = None) -> Tensor:
+def fft_ifft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
     """Compute the inverse discrete Fourier transform along a dimension.
 
     Args:
@@ -6469,7 +6075,7 @@ def fft_ifft(input: Tensor, n: _int | None = None, dim: _int = -1, norm: _str | 
         >>> torch.fft.ifft(torch.tensor([3.0, -1.0])).real
         tensor([1., 2.])
     """
-def fft_ifft2(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int | Sequence[_int] = ..., norm: _str | None = None, *, out: Any = None) -> Tensor:
+def fft_ifft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
     """Compute the inverse discrete Fourier transform over two dimensions.
 
     Args:
@@ -6484,7 +6090,7 @@ def fft_ifft2(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int |
         tensor([[1.+0.j, 0.+0.j],
                 [0.+0.j, 0.+0.j]])
     """
-def fft_ifftn(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int | Sequence[_int] | None = None, norm: _str | None = None, *, out: Any = None) -> Tensor:
+def fft_ifftn(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] | None = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
     """Compute the inverse discrete Fourier transform over several dimensions.
 
     Args:
@@ -6499,7 +6105,7 @@ def fft_ifftn(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int |
         tensor([[1.+0.j, 0.+0.j],
                 [0.+0.j, 0.+0.j]])
     """
-def fft_ihfft(input: Tensor, n: _int | None = None, dim: _int = -1, norm: _str | None = None, *, out: Any = None) -> Tensor:
+def fft_ihfft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
     """Compute the inverse of `torch.fft.hfft`: half of a Hermitian-symmetric signal.
 
     Args:
@@ -6513,7 +6119,7 @@ def fft_ihfft(input: Tensor, n: _int | None = None, dim: _int = -1, norm: _str |
         >>> torch.fft.ihfft(torch.ones(4)).real
         tensor([1., 0., 0.])
     """
-def fft_ihfft2(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int | Sequence[_int] = ..., norm: _str | None = None, *, out: Any = None) -> Tensor:
+def fft_ihfft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
     """Compute the inverse of `torch.fft.hfft2`: half of a Hermitian-symmetric signal.
 
     Args:
@@ -6527,7 +6133,7 @@ def fft_ihfft2(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int 
         >>> torch.fft.ihfft2(torch.ones(2, 4)).shape
         torch.Size([2, 3])
     """
-def fft_ihfftn(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int | Sequence[_int] | None = None, norm: _str | None = None, *, out: Any = None) -> Tensor:
+def fft_ihfftn(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] | None = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
     """Compute the inverse of `torch.fft.hfftn`: half of a Hermitian-symmetric signal.
 
     Args:
@@ -6541,7 +6147,7 @@ def fft_ihfftn(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int 
         >>> torch.fft.ihfftn(torch.ones(2, 4)).shape
         torch.Size([2, 3])
     """
-def fft_irfft(input: Tensor, n: _int | None = None, dim: _int = -1, norm: _str | None = None, *, out: Any = None) -> Tensor:
+def fft_irfft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
     """Compute the inverse of `torch.fft.rfft`: real numbers from half of their transform.
 
     Args:
@@ -6555,7 +6161,7 @@ def fft_irfft(input: Tensor, n: _int | None = None, dim: _int = -1, norm: _str |
         >>> torch.fft.irfft(torch.tensor([0.0, 2.0, 0.0]))
         tensor([ 1.,  0., -1.,  0.])
     """
-def fft_irfft2(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int | Sequence[_int] = ..., norm: _str | None = None, *, out: Any = None) -> Tensor:
+def fft_irfft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
     """Compute the inverse of `torch.fft.rfft2`: real numbers from half of their transform.
 
     Args:
@@ -6569,7 +6175,7 @@ def fft_irfft2(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int 
         >>> torch.fft.irfft2(torch.ones(2, 3)).shape
         torch.Size([2, 4])
     """
-def fft_irfftn(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int | Sequence[_int] | None = None, norm: _str | None = None, *, out: Any = None) -> Tensor:
+def fft_irfftn(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] | None = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
     """Compute the inverse of `torch.fft.rfftn`: real numbers from half of their transform.
 
     Args:
@@ -6583,7 +6189,7 @@ def fft_irfftn(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int 
         >>> torch.fft.irfftn(torch.ones(2, 3)).shape
         torch.Size([2, 4])
     """
-def fft_rfft(input: Tensor, n: _int | None = None, dim: _int = -1, norm: _str | None = None, *, out: Any = None) -> Tensor:
+def fft_rfft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
     """Compute the discrete Fourier transform of real numbers along a dimension, without its redundant half.
 
     The result has `n // 2 + 1` elements; the others are their complex conjugates.
@@ -6599,7 +6205,7 @@ def fft_rfft(input: Tensor, n: _int | None = None, dim: _int = -1, norm: _str | 
         >>> torch.fft.rfft(torch.ones(4)).real
         tensor([4., 0., 0.])
     """
-def fft_rfft2(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int | Sequence[_int] = ..., norm: _str | None = None, *, out: Any = None) -> Tensor:
+def fft_rfft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
     """Compute the discrete Fourier transform of real numbers over two dimensions, without its redundant half.
 
     Args:
@@ -6613,7 +6219,7 @@ def fft_rfft2(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int |
         >>> torch.fft.rfft2(torch.ones(2, 4)).shape
         torch.Size([2, 3])
     """
-def fft_rfftn(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int | Sequence[_int] | None = None, norm: _str | None = None, *, out: Any = None) -> Tensor:
+def fft_rfftn(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] | None = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
     """Compute the discrete Fourier transform of real numbers over several dimensions, without its redundant half.
 
     The last of the dimensions has `n // 2 + 1` elements.
@@ -6640,7 +6246,7 @@ def fill(input: Tensor, value: Tensor | _Number) -> None:
         >>> torch.fill(torch.zeros(2), 7)
         tensor([7., 7.])
     """
-def fix(input: Tensor, *, out: Any = None) -> Tensor:
+def fix(input: Tensor, *, out: Any = ...) -> Tensor:
     """Truncate each element: round it towards zero to a whole number.
 
     Args:
@@ -6653,7 +6259,7 @@ def fix(input: Tensor, *, out: Any = None) -> Tensor:
 
     Another name of `torch.trunc`.
     """
-def flatten(input: Tensor, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
+def flatten(input: Tensor, start_dim: _int = ..., end_dim: _int = ...) -> Tensor:
     """Flatten a range of dimensions into one: a view where possible, else a copy.
 
     Args:
@@ -6708,7 +6314,7 @@ float8_e4m3fnuz: AbsentDType
 float8_e5m2: AbsentDType
 float8_e5m2fnuz: AbsentDType
 float8_e8m0fnu: AbsentDType
-def float_power(input: Tensor | _Number, exponent: Tensor | _Number, *, out: Any = None) -> Tensor:
+def float_power(input: Tensor | _Number, exponent: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Raise `input` to the power `exponent` in double precision.
 
     Results are float64, or complex128 if one of both is complex.
@@ -6722,7 +6328,7 @@ def float_power(input: Tensor | _Number, exponent: Tensor | _Number, *, out: Any
         >>> torch.float_power(torch.tensor([1, 2, 3]), 2)
         tensor([1., 4., 9.], dtype=torch.float64)
     """
-def floor(input: Tensor, *, out: Any = None) -> Tensor:
+def floor(input: Tensor, *, out: Any = ...) -> Tensor:
     """Round each element down to a whole number.
 
     Args:
@@ -6733,7 +6339,7 @@ def floor(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.floor(torch.tensor([-1.5, 0.5, 2.0]))
         tensor([-2.,  0.,  2.])
     """
-def floor_divide(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+def floor_divide(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Divide `input` by `other` and round the quotients down to whole numbers.
 
     Args:
@@ -6745,7 +6351,7 @@ def floor_divide(input: Tensor | _Number, other: Tensor | _Number, *, out: Any =
         >>> torch.floor_divide(torch.tensor([7, -7]), 2)
         tensor([ 3, -4])
     """
-def fmax(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+def fmax(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the element-wise maximum of two tensors, ignoring NaN where the other element is a number.
 
     Args:
@@ -6757,7 +6363,7 @@ def fmax(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.fmax(torch.tensor([1.0, float("nan")]), torch.tensor([3.0, 2.0]))
         tensor([3., 2.])
     """
-def fmin(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+def fmin(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the element-wise minimum of two tensors, ignoring NaN where the other element is a number.
 
     Args:
@@ -6769,7 +6375,7 @@ def fmin(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.fmin(torch.tensor([1.0, float("nan")]), torch.tensor([3.0, 2.0]))
         tensor([1., 2.])
     """
-def fmod(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+def fmod(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Compute the remainder of a division, with the sign of the dividend `input`, as C's `fmod` does.
 
     Args:
@@ -6781,7 +6387,7 @@ def fmod(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
         >>> torch.fmod(torch.tensor([-3, 3, 5]), 2)
         tensor([-1,  1,  1])
     """
-def frac(input: Tensor, *, out: Any = None) -> Tensor:
+def frac(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the fractional part of each element, `input - trunc(input)`.
 
     Args:
@@ -6792,7 +6398,7 @@ def frac(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.frac(torch.tensor([-1.5, 0.25, 2.0]))
         tensor([-0.5000,  0.2500,  0.0000])
     """
-def frexp(input: Tensor, *, out: Any = None) -> _MantissaExponent:
+def frexp(input: Tensor, *, out: Any = ...) -> _MantissaExponent:
     """Decompose numbers into mantissa and exponent: `input = mantissa * 2**exponent`.
 
     Mantissas have magnitudes in `[0.5, 1)`; 0 has mantissa and exponent 0.
@@ -6809,7 +6415,7 @@ def frexp(input: Tensor, *, out: Any = None) -> _MantissaExponent:
         >>> mantissa, exponent
         (tensor([0.5000, 0.7500]), tensor([1, 3], dtype=torch.int32))
     """
-def frobenius_norm(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = False, *, out: Any = None) -> Tensor:
+def frobenius_norm(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
     """Compute the Frobenius norm, the root of the sum of squares, over dimensions.
 
     Args:
@@ -6822,26 +6428,10 @@ def frobenius_norm(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = F
         >>> torch.frobenius_norm(torch.tensor([[3.0, 4.0]]), (0, 1))
         tensor(5.)
     """
-def from_bytes(bytes: Any) -> Any:
-    """Makes a vector of bytes with its own memory."""
-def from_dlpack(capsule: Any) -> Any:
-    """Return a tensor that shares the memory of a DLPack capsule.
-
-    Args:
-        capsule: the capsule, which can be used once.
-    """
-def from_numpy(array: Any) -> Any:
-    """Return a tensor that shares the memory of a NumPy array.
-
-    Args:
-        array: the array.
-
-    Examples:
-        >>> import numpy
-        >>> torch.from_numpy(numpy.array([1.0, 2.0]))
-        tensor([1., 2.], dtype=torch.float64)
-    """
-def full(size: _int | Sequence[_int], fill_value: _Number, *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor:
+def from_bytes(bytes: Any) -> Any: ...
+def from_dlpack(capsule: Any) -> Any: ...
+def from_numpy(array: Any) -> Any: ...
+def full(size: _int | Sequence[_int], fill_value: _Number, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
     """Return a tensor filled with one value.
 
     Args:
@@ -6859,7 +6449,7 @@ def full(size: _int | Sequence[_int], fill_value: _Number, *, dtype: _dtype | No
         tensor([[7, 7],
                 [7, 7]])
     """
-def full_like(input: Tensor, fill_value: _Number, *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, memory_format: _str | None = None) -> Tensor:
+def full_like(input: Tensor, fill_value: _Number, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ...) -> Tensor:
     """Return a tensor filled with one value, with the shape, data type and device of another one.
 
     Args:
@@ -6876,7 +6466,7 @@ def full_like(input: Tensor, fill_value: _Number, *, dtype: _dtype | None = None
         >>> torch.full_like(torch.zeros(2), 7)
         tensor([7., 7.])
     """
-def gather(input: Tensor, dim: _int, index: Tensor, *, sparse_grad: _bool = False, out: Any = None) -> Tensor:
+def gather(input: Tensor, dim: _int, index: Tensor, *, sparse_grad: _bool = ..., out: Any = ...) -> Tensor:
     """Pick elements along a dimension by index: for `dim=0`, `out[i][j] = input[index[i][j]][j]`.
 
     Args:
@@ -6891,7 +6481,7 @@ def gather(input: Tensor, dim: _int, index: Tensor, *, sparse_grad: _bool = Fals
         tensor([[1, 1],
                 [4, 3]])
     """
-def gcd(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+def gcd(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the greatest common divisor of each pair of integers.
 
     Args:
@@ -6903,7 +6493,7 @@ def gcd(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.gcd(torch.tensor([12, 18]), torch.tensor([8, 12]))
         tensor([4, 6])
     """
-def ge(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+def ge(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Compare element by element: True where `input >= other`.
 
     Args:
@@ -6915,7 +6505,7 @@ def ge(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
         >>> torch.ge(torch.tensor([1, 2, 3]), 2)
         tensor([False,  True,  True])
     """
-def geqrf(input: Tensor, *, out: Any = None) -> _ATau:
+def geqrf(input: Tensor, *, out: Any = ...) -> _ATau:
     """Compute a QR factorization in the compact form of LAPACK, as Householder reflections.
 
     Args:
@@ -6930,7 +6520,7 @@ def geqrf(input: Tensor, *, out: Any = None) -> _ATau:
         >>> a.shape, tau.shape
         (torch.Size([3, 3]), torch.Size([3]))
     """
-def ger(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
+def ger(input: Tensor, vec2: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the outer product of two vectors; the same as `torch.outer`.
 
     Args:
@@ -6943,27 +6533,11 @@ def ger(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
         tensor([[ 3,  4,  5],
                 [ 6,  8, 10]])
     """
-def get_default_dtype() -> Any:
-    """Return the default floating point data type, of new tensors and of Python's numbers.
-
-    Examples:
-        >>> torch.get_default_dtype()
-        torch.float32
-    """
-def get_num_threads() -> Any:
-    """Return the number of threads that computations on the CPU may use.
-
-    Examples:
-        >>> torch.get_num_threads() >= 1
-        True
-    """
-def global_generator() -> Any:
-    """Returns the default generator, always the same object."""
-def gradient_edge(tensor: Any) -> Any:
-    """Returns the (node, output) to which a tensor's gradient flows, and an object that keeps a Function's
-    node alive, since its context does not.
-    """
-def greater(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+def get_default_dtype() -> Any: ...
+def get_num_threads() -> Any: ...
+def global_generator() -> Any: ...
+def gradient_edge(tensor: Any) -> Any: ...
+def greater(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Compare element by element: True where `input > other`.
 
     Args:
@@ -6977,7 +6551,7 @@ def greater(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tenso
 
     Another name of `torch.gt`.
     """
-def greater_equal(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+def greater_equal(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Compare element by element: True where `input >= other`.
 
     Args:
@@ -7006,7 +6580,7 @@ def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_
         >>> torch.grid_sampler(x, torch.zeros(1, 1, 1, 2), 0, 0, False)
         tensor([[[[1.5000]]]])
     """
-def group_norm(input: Tensor, num_groups: _int, weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-05, _cudnn_enabled: _bool = True) -> Tensor:
+def group_norm(input: Tensor, num_groups: _int, weight: Tensor | None = ..., bias: Tensor | None = ..., eps: _float = ..., _cudnn_enabled: _bool = ...) -> Tensor:
     """Normalize groups of channels of each sample on their own, then scale and shift each channel.
 
     Args:
@@ -7054,7 +6628,7 @@ def gru(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, 
     """
 @overload
 def gru(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool) -> tuple[Tensor, Tensor]: ...
-def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
+def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> Tensor:
     """Apply one step of a gated recurrent cell (GRU).
 
     Args:
@@ -7069,7 +6643,7 @@ def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor
         >>> torch.gru_cell(x, h, torch.ones(12, 3), torch.ones(12, 4)).shape
         torch.Size([2, 4])
     """
-def gt(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+def gt(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Compare element by element: True where `input > other`.
 
     Args:
@@ -7081,9 +6655,8 @@ def gt(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
         >>> torch.gt(torch.tensor([1, 2, 3]), 2)
         tensor([False, False,  True])
     """
-def has_edge(tensor: Any) -> Any:
-    """Returns true if the tensor has an edge in the graph, as a result or as a leaf that accumulates."""
-def heaviside(input: Tensor, values: Tensor, *, out: Any = None) -> Tensor:
+def has_edge(tensor: Any) -> Any: ...
+def heaviside(input: Tensor, values: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the Heaviside step function: 0 for negative elements, 1 for positive ones, `values` at zero.
 
     Args:
@@ -7095,7 +6668,7 @@ def heaviside(input: Tensor, values: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.heaviside(torch.tensor([-1.5, 0.0, 2.0]), torch.tensor(0.5))
         tensor([0.0000, 0.5000, 1.0000])
     """
-def histc(input: Tensor, bins: _int = 100, min: _Number = 0, max: _Number = 0, *, out: Any = None) -> Tensor:
+def histc(input: Tensor, bins: _int = ..., min: _Number = ..., max: _Number = ..., *, out: Any = ...) -> Tensor:
     """Compute a histogram with bins of equal width.
 
     Elements outside `[min, max]` are not counted. If both are 0, the range is that of the elements.
@@ -7126,7 +6699,7 @@ def hsplit(input: Tensor, sections: _int) -> tuple[Tensor, ...]:
     """
 @overload
 def hsplit(input: Tensor, indices: _int | Sequence[_int]) -> tuple[Tensor, ...]: ...
-def hstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
+def hstack(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor:
     """Stack tensors horizontally: along the second dimension, vectors along the first.
 
     Args:
@@ -7137,7 +6710,7 @@ def hstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
         >>> torch.hstack([torch.tensor([1, 2]), torch.tensor([3])])
         tensor([1, 2, 3])
     """
-def hypot(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+def hypot(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the length of the hypotenuse of a right triangle, `sqrt(input**2 + other**2)`, without overflow.
 
     Args:
@@ -7149,7 +6722,7 @@ def hypot(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.hypot(torch.tensor([3.0]), torch.tensor([4.0, 5.0]))
         tensor([5.0000, 5.8310])
     """
-def i0(input: Tensor, *, out: Any = None) -> Tensor:
+def i0(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the modified Bessel function of the first kind of order 0.
 
     Args:
@@ -7160,7 +6733,7 @@ def i0(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.i0(torch.tensor([0.0, 1.0, 2.0]))
         tensor([1.0000, 1.2661, 2.2796])
     """
-def igamma(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+def igamma(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the regularized lower incomplete gamma function.
 
     Args:
@@ -7172,7 +6745,7 @@ def igamma(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.igamma(torch.tensor([1.0]), torch.tensor([2.0]))
         tensor([0.8647])
     """
-def igammac(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+def igammac(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the regularized upper incomplete gamma function, `1 - igamma(input, other)`.
 
     Args:
@@ -7197,9 +6770,8 @@ def imag(input: Tensor) -> Tensor:
         >>> torch.imag(torch.tensor([1 + 2j, 3j]))
         tensor([2., 3.])
     """
-def increment_version(object: Any) -> Any:
-    """Increments the version counter after an in-place write that gradiron could not see."""
-def index_add(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1, out: Any = None) -> Tensor:
+def increment_version(object: Any) -> Any: ...
+def index_add(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = ..., out: Any = ...) -> Tensor:
     """Add the slices of `source`, scaled by `alpha`, to a copy of `input`, at indices along a dimension.
 
     Args:
@@ -7214,7 +6786,7 @@ def index_add(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, alpha:
         >>> torch.index_add(torch.zeros(3), 0, torch.tensor([0, 0, 2]), torch.tensor([1.0, 2.0, 3.0]))
         tensor([3., 0., 3.])
     """
-def index_copy(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, out: Any = None) -> Tensor:
+def index_copy(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, out: Any = ...) -> Tensor:
     """Return a copy of `input` whose slices at the given indices are replaced by those of `source`.
 
     Args:
@@ -7241,7 +6813,7 @@ def index_fill(input: Tensor, dim: _int, index: Tensor, value: Tensor | _Number)
         >>> torch.index_fill(torch.zeros(3), 0, torch.tensor([0, 2]), 7.0)
         tensor([7., 0., 7.])
     """
-def index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: _bool = False) -> Tensor:
+def index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: _bool = ...) -> Tensor:
     """Return a copy of `input` with `values` at the places that tensors of indices name: `input[indices] = values`.
 
     Args:
@@ -7254,7 +6826,7 @@ def index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumula
         >>> torch.index_put(torch.zeros(3), (torch.tensor([0, 2]),), torch.tensor([1.0, 2.0]))
         tensor([1., 0., 2.])
     """
-def index_reduce(input: Tensor, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = True, out: Any = None) -> Tensor:
+def index_reduce(input: Tensor, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = ..., out: Any = ...) -> Tensor:
     """Combine the slices of `source` into a copy of `input`, at indices along a dimension.
 
     Args:
@@ -7270,7 +6842,7 @@ def index_reduce(input: Tensor, dim: _int, index: Tensor, source: Tensor, reduce
         >>> torch.index_reduce(torch.ones(2), 0, torch.tensor([0, 0]), torch.tensor([3.0, 5.0]), "amax")
         tensor([5., 1.])
     """
-def index_select(input: Tensor, dim: _int, index: Tensor, *, out: Any = None) -> Tensor:
+def index_select(input: Tensor, dim: _int, index: Tensor, *, out: Any = ...) -> Tensor:
     """Return the slices along a dimension that a vector of indices names (a copy).
 
     Args:
@@ -7284,7 +6856,7 @@ def index_select(input: Tensor, dim: _int, index: Tensor, *, out: Any = None) ->
         tensor([[5, 6],
                 [1, 2]])
     """
-def inner(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+def inner(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
     """Compute dot products over the last dimension of both tensors, for all pairs of the others.
 
     Args:
@@ -7319,7 +6891,7 @@ int16: _dtype
 int32: _dtype
 int64: _dtype
 int8: _dtype
-def inverse(input: Tensor, *, out: Any = None) -> Tensor:
+def inverse(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the inverse of square matrices; the same as `torch.linalg.inv`.
 
     Args:
@@ -7331,22 +6903,9 @@ def inverse(input: Tensor, *, out: Any = None) -> Tensor:
         tensor([[0.5000, 0.0000],
                 [0.0000, 0.2500]])
     """
-def is_anomaly_check_nan_enabled() -> Any:
-    """Tell whether anomaly detection, where it is on, looks for NaN in gradients.
-
-    Examples:
-        >>> torch.is_anomaly_check_nan_enabled()
-        True
-    """
-def is_anomaly_enabled() -> Any:
-    """Tell whether anomaly detection is on; see `torch.autograd.set_detect_anomaly`.
-
-    Examples:
-        >>> torch.is_anomaly_enabled()
-        False
-    """
-def is_batched(t: Any, level: Any = None) -> Any:
-    """Returns true if a tensor is batched, at the given level or at any."""
+def is_anomaly_check_nan_enabled() -> Any: ...
+def is_anomaly_enabled() -> Any: ...
+def is_batched(t: Any, level: Any = ...) -> Any: ...
 def is_conj(input: Tensor) -> _bool:
     """Tell whether the conjugate bit is set: the tensor is a conjugate that is not yet computed.
 
@@ -7357,36 +6916,11 @@ def is_conj(input: Tensor) -> _bool:
         >>> torch.is_conj(torch.tensor([1j]).conj())
         True
     """
-def is_dual_level(level: Any) -> Any:
-    """Returns true if a dual level is active."""
-def is_fwd_grad_enabled() -> Any:
-    """Returns true if this thread's operators compute tangents."""
-def is_grad_enabled() -> Any:
-    """Tell whether autograd records operations in this thread.
-
-    Examples:
-        >>> with torch.no_grad():
-        ...     torch.is_grad_enabled()
-        False
-    """
-def is_inference(input: Any) -> Any:
-    """Tell whether a tensor was made in inference mode.
-
-    Args:
-        input: the tensor.
-
-    Examples:
-        >>> torch.is_inference(torch.zeros(1))
-        False
-    """
-def is_inference_mode_enabled() -> Any:
-    """Tell whether this thread is inside `torch.inference_mode`.
-
-    Examples:
-        >>> with torch.inference_mode():
-        ...     torch.is_inference_mode_enabled()
-        True
-    """
+def is_dual_level(level: Any) -> Any: ...
+def is_fwd_grad_enabled() -> Any: ...
+def is_grad_enabled() -> Any: ...
+def is_inference(input: Any) -> Any: ...
+def is_inference_mode_enabled() -> Any: ...
 def is_neg(input: Tensor) -> _bool:
     """Tell whether the negative bit is set: the tensor is a negated view that is not yet computed.
 
@@ -7410,8 +6944,7 @@ def is_nonzero(input: Tensor) -> _bool:
         >>> torch.is_nonzero(torch.tensor([0.0]))
         False
     """
-def is_resizable(tensor: Any) -> Any:
-    """Returns true if the storage can be resized."""
+def is_resizable(tensor: Any) -> Any: ...
 def is_same_size(input: Tensor, other: Tensor) -> _bool:
     """Tell whether two tensors have the same shape.
 
@@ -7433,22 +6966,10 @@ def is_signed(input: Tensor) -> _bool:
         >>> torch.is_signed(torch.zeros(1, dtype=torch.uint8))
         False
     """
-def is_transformed() -> Any:
-    """Returns true while a transformed function runs: then the transform decides which tensors require
-    gradients.
-    """
-def is_warn_always_enabled() -> Any:
-    """Tell whether warnings that are shown once per process are shown each time.
-
-    Examples:
-        >>> torch.is_warn_always_enabled()
-        False
-    """
-def is_whole_backward() -> Any:
-    """Returns true if the running backward of this thread accumulates into all leaves: it was called without
-    `inputs`.
-    """
-def isclose(input: Tensor, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> Tensor:
+def is_transformed() -> Any: ...
+def is_warn_always_enabled() -> Any: ...
+def is_whole_backward() -> Any: ...
+def isclose(input: Tensor, other: Tensor, rtol: _float = ..., atol: _float = ..., equal_nan: _bool = ...) -> Tensor:
     """Tell where two tensors are close: `|input - other| <= atol + rtol * |other|`.
 
     Args:
@@ -7462,7 +6983,7 @@ def isclose(input: Tensor, other: Tensor, rtol: _float = 1e-05, atol: _float = 1
         >>> torch.isclose(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.1]))
         tensor([ True, False])
     """
-def isfinite(input: Tensor, *, out: Any = None) -> Tensor:
+def isfinite(input: Tensor, *, out: Any = ...) -> Tensor:
     """Tell for each element whether it is finite: neither infinite nor NaN.
 
     Args:
@@ -7474,7 +6995,7 @@ def isfinite(input: Tensor, *, out: Any = None) -> Tensor:
         tensor([ True, False, False])
     """
 @overload
-def isin(elements: Tensor, test_elements: Tensor, *, assume_unique: _bool = False, invert: _bool = False, out: Any = None) -> Tensor:
+def isin(elements: Tensor, test_elements: Tensor, *, assume_unique: _bool = ..., invert: _bool = ..., out: Any = ...) -> Tensor:
     """Tell for each of `elements` whether it is among `test_elements`.
 
     Args:
@@ -7489,10 +7010,10 @@ def isin(elements: Tensor, test_elements: Tensor, *, assume_unique: _bool = Fals
         tensor([False,  True,  True])
     """
 @overload
-def isin(elements: Tensor, test_element: _Number, *, assume_unique: _bool = False, invert: _bool = False, out: Any = None) -> Tensor: ...
+def isin(elements: Tensor, test_element: _Number, *, assume_unique: _bool = ..., invert: _bool = ..., out: Any = ...) -> Tensor: ...
 @overload
-def isin(element: _Number, test_elements: Tensor, *, assume_unique: _bool = False, invert: _bool = False, out: Any = None) -> Tensor: ...
-def isinf(input: Tensor, *, out: Any = None) -> Tensor:
+def isin(element: _Number, test_elements: Tensor, *, assume_unique: _bool = ..., invert: _bool = ..., out: Any = ...) -> Tensor: ...
+def isinf(input: Tensor, *, out: Any = ...) -> Tensor:
     """Tell for each element whether it is infinite, positive or negative.
 
     Args:
@@ -7503,7 +7024,7 @@ def isinf(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.isinf(torch.tensor([1.0, float("inf"), float("-inf")]))
         tensor([False,  True,  True])
     """
-def isnan(input: Tensor, *, out: Any = None) -> Tensor:
+def isnan(input: Tensor, *, out: Any = ...) -> Tensor:
     """Tell for each element whether it is NaN.
 
     Args:
@@ -7514,7 +7035,7 @@ def isnan(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.isnan(torch.tensor([1.0, float("nan")]))
         tensor([False,  True])
     """
-def isneginf(input: Tensor, *, out: Any = None) -> Tensor:
+def isneginf(input: Tensor, *, out: Any = ...) -> Tensor:
     """Tell for each element whether it is negative infinity.
 
     Args:
@@ -7525,7 +7046,7 @@ def isneginf(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.isneginf(torch.tensor([1.0, float("inf"), float("-inf")]))
         tensor([False, False,  True])
     """
-def isposinf(input: Tensor, *, out: Any = None) -> Tensor:
+def isposinf(input: Tensor, *, out: Any = ...) -> Tensor:
     """Tell for each element whether it is positive infinity.
 
     Args:
@@ -7546,9 +7067,8 @@ def isreal(input: Tensor) -> Tensor:
         >>> torch.isreal(torch.tensor([1.0, 1 + 2j]))
         tensor([ True, False])
     """
-def keep_tensors(tensors: Any) -> Any:
-    """Saves tensors for [`KeptTensors::get`]."""
-def kron(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+def keep_tensors(tensors: Any) -> Any: ...
+def kron(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the Kronecker product: each element of `input` times the whole of `other`, as blocks.
 
     Args:
@@ -7561,7 +7081,7 @@ def kron(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
         tensor([[1, 1, 2, 2],
                 [1, 1, 2, 2]])
     """
-def kthvalue(input: Tensor, k: _int, dim: _int = -1, keepdim: _bool = False, *, out: Any = None) -> _ValuesIndices:
+def kthvalue(input: Tensor, k: _int, dim: _int = ..., keepdim: _bool = ..., *, out: Any = ...) -> _ValuesIndices:
     """Return the `k`-th smallest element along a dimension, and its index.
 
     Args:
@@ -7578,9 +7098,8 @@ def kthvalue(input: Tensor, k: _int, dim: _int = -1, keepdim: _bool = False, *, 
         >>> torch.kthvalue(torch.tensor([5, 3, 4]), 2).values
         tensor(4)
     """
-def layer(t: Any, below: Any = ...) -> Any:
-    """Returns the outermost transform wrapper of a tensor at a depth less than `below`."""
-def layer_norm(input: Tensor, normalized_shape: _int | Sequence[_int], weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-05) -> Tensor:
+def layer(t: Any, below: Any = ...) -> Any: ...
+def layer_norm(input: Tensor, normalized_shape: _int | Sequence[_int], weight: Tensor | None = ..., bias: Tensor | None = ..., eps: _float = ...) -> Tensor:
     """Normalize over the last dimensions, then scale and shift.
 
     Args:
@@ -7595,7 +7114,7 @@ def layer_norm(input: Tensor, normalized_shape: _int | Sequence[_int], weight: T
         tensor([[-1.,  1.],
                 [-1.,  1.]])
     """
-def lcm(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+def lcm(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the least common multiple of each pair of integers.
 
     Args:
@@ -7607,7 +7126,7 @@ def lcm(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.lcm(torch.tensor([4, 6]), torch.tensor([6, 9]))
         tensor([12, 18])
     """
-def ldexp(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+def ldexp(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
     """Multiply `input` by a power of two: `input * 2 ** other`.
 
     Args:
@@ -7619,7 +7138,7 @@ def ldexp(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.ldexp(torch.tensor([1.0, 3.0]), torch.tensor([2, -1]))
         tensor([4.0000, 1.5000])
     """
-def le(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+def le(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Compare element by element: True where `input <= other`.
 
     Args:
@@ -7631,11 +7150,9 @@ def le(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
         >>> torch.le(torch.tensor([1, 2, 3]), 2)
         tensor([ True,  True, False])
     """
-def leaves_behind(outputs: Any, leaves: Any) -> Any:
-    """Returns for each of `leaves` whether a gradient of `outputs` reaches it."""
-def legacy_tensor(args: Any, dtype: Any, device: Any) -> Any:
-    """`FloatTensor(…)` and similar types."""
-def lerp(input: Tensor, end: Tensor, weight: Tensor | _Number, *, out: Any = None) -> Tensor:
+def leaves_behind(outputs: Any, leaves: Any) -> Any: ...
+def legacy_tensor(args: Any, dtype: Any, device: Any) -> Any: ...
+def lerp(input: Tensor, end: Tensor, weight: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Interpolate linearly between two tensors: `input + weight * (end - input)`.
 
     Args:
@@ -7648,7 +7165,7 @@ def lerp(input: Tensor, end: Tensor, weight: Tensor | _Number, *, out: Any = Non
         >>> torch.lerp(torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0]), 0.5)
         tensor([ 5.5000, 11.0000])
     """
-def less(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+def less(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Compare element by element: True where `input < other`.
 
     Args:
@@ -7662,7 +7179,7 @@ def less(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
 
     Another name of `torch.lt`.
     """
-def less_equal(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+def less_equal(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Compare element by element: True where `input <= other`.
 
     Args:
@@ -7676,7 +7193,7 @@ def less_equal(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Te
 
     Another name of `torch.le`.
     """
-def lgamma(input: Tensor, *, out: Any = None) -> Tensor:
+def lgamma(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the natural logarithm of the absolute value of the gamma function.
 
     Args:
@@ -7687,7 +7204,7 @@ def lgamma(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.lgamma(torch.tensor([0.5, 1.0, 5.0]))
         tensor([0.5724, 0.0000, 3.1781])
     """
-def linalg_cholesky(input: Tensor, *, upper: _bool = False, out: Any = None) -> Tensor:
+def linalg_cholesky(input: Tensor, *, upper: _bool = ..., out: Any = ...) -> Tensor:
     """Compute the Cholesky factorization of symmetric (Hermitian) positive definite matrices: `A = L @ L.mH`.
 
     Args:
@@ -7703,7 +7220,7 @@ def linalg_cholesky(input: Tensor, *, upper: _bool = False, out: Any = None) -> 
         tensor([[2., 0.],
                 [1., 2.]])
     """
-def linalg_cholesky_ex(input: Tensor, *, upper: _bool = False, check_errors: _bool = False, out: Any = None) -> _LInfo:
+def linalg_cholesky_ex(input: Tensor, *, upper: _bool = ..., check_errors: _bool = ..., out: Any = ...) -> _LInfo:
     """Compute the Cholesky factorization like `torch.linalg.cholesky`, with error codes instead of an exception.
 
     Args:
@@ -7720,7 +7237,7 @@ def linalg_cholesky_ex(input: Tensor, *, upper: _bool = False, check_errors: _bo
         tensor(2, dtype=torch.int32)
     """
 @overload
-def linalg_cond(input: Tensor, p: _Number | None = None, *, out: Any = None) -> Tensor:
+def linalg_cond(input: Tensor, p: _Number | None = ..., *, out: Any = ...) -> Tensor:
     """Compute the condition number of matrices: the norm of the matrix times that of its inverse.
 
     Args:
@@ -7733,8 +7250,8 @@ def linalg_cond(input: Tensor, p: _Number | None = None, *, out: Any = None) -> 
         tensor(10.)
     """
 @overload
-def linalg_cond(input: Tensor, p: _str, *, out: Any = None) -> Tensor: ...
-def linalg_cross(input: Tensor, other: Tensor, *, dim: _int = -1, out: Any = None) -> Tensor:
+def linalg_cond(input: Tensor, p: _str, *, out: Any = ...) -> Tensor: ...
+def linalg_cross(input: Tensor, other: Tensor, *, dim: _int = ..., out: Any = ...) -> Tensor:
     """Compute the cross product of vectors with three elements.
 
     Args:
@@ -7747,7 +7264,7 @@ def linalg_cross(input: Tensor, other: Tensor, *, dim: _int = -1, out: Any = Non
         >>> torch.linalg.cross(torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 1.0, 0.0]))
         tensor([0., 0., 1.])
     """
-def linalg_det(A: Tensor, *, out: Any = None) -> Tensor:
+def linalg_det(A: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the determinant of square matrices.
 
     Args:
@@ -7758,7 +7275,7 @@ def linalg_det(A: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.linalg.det(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
         tensor(-2.)
     """
-def linalg_diagonal(A: Tensor, *, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> Tensor:
+def linalg_diagonal(A: Tensor, *, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor:
     """Return a diagonal of matrices, as the last dimension of the result (a view).
 
     Args:
@@ -7770,7 +7287,7 @@ def linalg_diagonal(A: Tensor, *, offset: _int = 0, dim1: _int = -2, dim2: _int 
         >>> torch.linalg.diagonal(torch.tensor([[1, 2], [3, 4]]))
         tensor([1, 4])
     """
-def linalg_eig(input: Tensor, *, out: Any = None) -> _EigenvaluesEigenvectors:
+def linalg_eig(input: Tensor, *, out: Any = ...) -> _EigenvaluesEigenvectors:
     """Compute the eigenvalues and eigenvectors of square matrices.
 
     Results are complex. Eigenvectors are the columns, of length 1, up to a complex factor.
@@ -7786,7 +7303,7 @@ def linalg_eig(input: Tensor, *, out: Any = None) -> _EigenvaluesEigenvectors:
         >>> torch.linalg.eig(torch.tensor([[0.0, 1.0], [-1.0, 0.0]])).eigenvalues
         tensor([0.+1.j, 0.-1.j])
     """
-def linalg_eigh(input: Tensor, UPLO: _str = 'L', *, out: Any = None) -> _EigenvaluesEigenvectors:
+def linalg_eigh(input: Tensor, UPLO: _str = ..., *, out: Any = ...) -> _EigenvaluesEigenvectors:
     """Compute the eigenvalues and eigenvectors of symmetric (Hermitian) matrices, in ascending order.
 
     Args:
@@ -7801,7 +7318,7 @@ def linalg_eigh(input: Tensor, UPLO: _str = 'L', *, out: Any = None) -> _Eigenva
         >>> torch.linalg.eigh(torch.tensor([[2.0, 1.0], [1.0, 2.0]])).eigenvalues
         tensor([1., 3.])
     """
-def linalg_eigvals(input: Tensor, *, out: Any = None) -> Tensor:
+def linalg_eigvals(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the eigenvalues of square matrices; they are complex, in no order.
 
     Args:
@@ -7812,7 +7329,7 @@ def linalg_eigvals(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.linalg.eigvals(torch.tensor([[2.0, 0.0], [0.0, 3.0]]))
         tensor([2.+0.j, 3.+0.j])
     """
-def linalg_eigvalsh(input: Tensor, UPLO: _str = 'L', *, out: Any = None) -> Tensor:
+def linalg_eigvalsh(input: Tensor, UPLO: _str = ..., *, out: Any = ...) -> Tensor:
     """Compute the eigenvalues of symmetric (Hermitian) matrices, in ascending order.
 
     Args:
@@ -7824,7 +7341,7 @@ def linalg_eigvalsh(input: Tensor, UPLO: _str = 'L', *, out: Any = None) -> Tens
         >>> torch.linalg.eigvalsh(torch.tensor([[2.0, 1.0], [1.0, 2.0]]))
         tensor([1., 3.])
     """
-def linalg_householder_product(input: Tensor, tau: Tensor, *, out: Any = None) -> Tensor:
+def linalg_householder_product(input: Tensor, tau: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the first columns of a product of Householder reflections, such as the `Q` of a QR factorization.
 
     Args:
@@ -7837,7 +7354,7 @@ def linalg_householder_product(input: Tensor, tau: Tensor, *, out: Any = None) -
         >>> torch.linalg.householder_product(a, tau).shape
         torch.Size([3, 3])
     """
-def linalg_inv(A: Tensor, *, out: Any = None) -> Tensor:
+def linalg_inv(A: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the inverse of square matrices.
 
     Args:
@@ -7852,7 +7369,7 @@ def linalg_inv(A: Tensor, *, out: Any = None) -> Tensor:
         tensor([[0.5000, 0.0000],
                 [0.0000, 0.2500]])
     """
-def linalg_inv_ex(A: Tensor, *, check_errors: _bool = False, out: Any = None) -> _InverseInfo:
+def linalg_inv_ex(A: Tensor, *, check_errors: _bool = ..., out: Any = ...) -> _InverseInfo:
     """Compute the inverse like `torch.linalg.inv`, with error codes instead of an exception.
 
     Args:
@@ -7867,7 +7384,7 @@ def linalg_inv_ex(A: Tensor, *, check_errors: _bool = False, out: Any = None) ->
         >>> torch.linalg.inv_ex(torch.tensor([[2.0, 0.0], [0.0, 0.0]])).info
         tensor(2, dtype=torch.int32)
     """
-def linalg_ldl_factor(input: Tensor, *, hermitian: _bool = False, out: Any = None) -> _LdPivots:
+def linalg_ldl_factor(input: Tensor, *, hermitian: _bool = ..., out: Any = ...) -> _LdPivots:
     """Compute the LDL factorization of symmetric or Hermitian matrices, in the compact form of LAPACK.
 
     Args:
@@ -7883,7 +7400,7 @@ def linalg_ldl_factor(input: Tensor, *, hermitian: _bool = False, out: Any = Non
         >>> LD.shape, pivots
         (torch.Size([2, 2]), tensor([1, 2], dtype=torch.int32))
     """
-def linalg_ldl_factor_ex(input: Tensor, *, hermitian: _bool = False, check_errors: _bool = False, out: Any = None) -> _LdPivotsInfo:
+def linalg_ldl_factor_ex(input: Tensor, *, hermitian: _bool = ..., check_errors: _bool = ..., out: Any = ...) -> _LdPivotsInfo:
     """Compute the LDL factorization like `torch.linalg.ldl_factor`, with error codes instead of an exception.
 
     Args:
@@ -7899,7 +7416,7 @@ def linalg_ldl_factor_ex(input: Tensor, *, hermitian: _bool = False, check_error
         >>> torch.linalg.ldl_factor_ex(torch.tensor([[2.0, 1.0], [1.0, 2.0]])).info
         tensor(0, dtype=torch.int32)
     """
-def linalg_ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: _bool = False, out: Any = None) -> Tensor:
+def linalg_ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: _bool = ..., out: Any = ...) -> Tensor:
     """Solve `A @ X = B`, given the LDL factorization of `A`.
 
     Args:
@@ -7914,7 +7431,7 @@ def linalg_ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: _bool 
         tensor([[1.],
                 [1.]])
     """
-def linalg_lstsq(input: Tensor, b: Tensor, rcond: _float | None = None, *, driver: _str | None = None, out: Any = None) -> _SolutionResidualsRankSingularValues:
+def linalg_lstsq(input: Tensor, b: Tensor, rcond: _float | None = ..., *, driver: _str | None = ..., out: Any = ...) -> _SolutionResidualsRankSingularValues:
     """Solve least squares problems: find `X` that minimizes the norm of `A @ X - B`.
 
     Args:
@@ -7933,7 +7450,7 @@ def linalg_lstsq(input: Tensor, b: Tensor, rcond: _float | None = None, *, drive
         tensor([[1.0000],
                 [2.0000]])
     """
-def linalg_lu(A: Tensor, *, pivot: _bool = True, out: Any = None) -> _PLU:
+def linalg_lu(A: Tensor, *, pivot: _bool = ..., out: Any = ...) -> _PLU:
     """Compute the LU factorization with partial pivoting: `A = P @ L @ U`.
 
     Args:
@@ -7949,7 +7466,7 @@ def linalg_lu(A: Tensor, *, pivot: _bool = True, out: Any = None) -> _PLU:
         tensor([[1.0000, 0.0000],
                 [0.3333, 1.0000]])
     """
-def linalg_lu_factor(A: Tensor, *, pivot: _bool = True, out: Any = None) -> _LuPivots:
+def linalg_lu_factor(A: Tensor, *, pivot: _bool = ..., out: Any = ...) -> _LuPivots:
     """Compute the LU factorization with partial pivoting, in the compact form of LAPACK.
 
     Args:
@@ -7965,7 +7482,7 @@ def linalg_lu_factor(A: Tensor, *, pivot: _bool = True, out: Any = None) -> _LuP
         >>> pivots
         tensor([2, 2], dtype=torch.int32)
     """
-def linalg_lu_factor_ex(A: Tensor, *, pivot: _bool = True, check_errors: _bool = False, out: Any = None) -> _LuPivotsInfo:
+def linalg_lu_factor_ex(A: Tensor, *, pivot: _bool = ..., check_errors: _bool = ..., out: Any = ...) -> _LuPivotsInfo:
     """Compute the LU factorization like `torch.linalg.lu_factor`, with error codes instead of an exception.
 
     Args:
@@ -7981,7 +7498,7 @@ def linalg_lu_factor_ex(A: Tensor, *, pivot: _bool = True, check_errors: _bool =
         >>> torch.linalg.lu_factor_ex(torch.tensor([[1.0, 2.0], [3.0, 4.0]])).info
         tensor(0, dtype=torch.int32)
     """
-def linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: _bool = True, adjoint: _bool = False, out: Any = None) -> Tensor:
+def linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: _bool = ..., adjoint: _bool = ..., out: Any = ...) -> Tensor:
     """Solve `A @ X = B`, given the LU factorization of `A`.
 
     Args:
@@ -7997,7 +7514,7 @@ def linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: _bool = True
         tensor([[1.],
                 [1.]])
     """
-def linalg_matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+def linalg_matmul(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
     """Multiply two tensors as matrices; the same as `torch.matmul`.
 
     Args:
@@ -8021,7 +7538,7 @@ def linalg_matrix_exp(input: Tensor) -> Tensor:
                 [0., 1.]])
     """
 @overload
-def linalg_matrix_norm(input: Tensor, ord: _Number, dim: _int | Sequence[_int] = ..., keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+def linalg_matrix_norm(input: Tensor, ord: _Number, dim: _int | Sequence[_int] = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor:
     """Compute a norm of matrices.
 
     Args:
@@ -8039,8 +7556,8 @@ def linalg_matrix_norm(input: Tensor, ord: _Number, dim: _int | Sequence[_int] =
         (tensor(5.4772), tensor(6.))
     """
 @overload
-def linalg_matrix_norm(input: Tensor, ord: _str = ..., dim: _int | Sequence[_int] = ..., keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor: ...
-def linalg_matrix_power(input: Tensor, n: _int, *, out: Any = None) -> Tensor:
+def linalg_matrix_norm(input: Tensor, ord: _str = ..., dim: _int | Sequence[_int] = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor: ...
+def linalg_matrix_power(input: Tensor, n: _int, *, out: Any = ...) -> Tensor:
     """Raise square matrices to an integer power, by repeated multiplication.
 
     Args:
@@ -8054,7 +7571,7 @@ def linalg_matrix_power(input: Tensor, n: _int, *, out: Any = None) -> Tensor:
                 [0., 1.]])
     """
 @overload
-def linalg_matrix_rank(input: Tensor, *, atol: _float | None = None, rtol: _float | None = None, hermitian: _bool = False, out: Any = None) -> Tensor:
+def linalg_matrix_rank(input: Tensor, *, atol: _float | None = ..., rtol: _float | None = ..., hermitian: _bool = ..., out: Any = ...) -> Tensor:
     """Compute the rank of matrices: the number of singular values above a tolerance.
 
     The tolerance is `max(atol, rtol * largest)`.
@@ -8072,11 +7589,11 @@ def linalg_matrix_rank(input: Tensor, *, atol: _float | None = None, rtol: _floa
         tensor(1)
     """
 @overload
-def linalg_matrix_rank(input: Tensor, tol: _float, hermitian: _bool = False, *, out: Any = None) -> Tensor: ...
+def linalg_matrix_rank(input: Tensor, tol: _float, hermitian: _bool = ..., *, out: Any = ...) -> Tensor: ...
 @overload
-def linalg_matrix_rank(input: Tensor, *, atol: Tensor | None = None, rtol: Tensor | None = None, hermitian: _bool = False, out: Any = None) -> Tensor: ...
+def linalg_matrix_rank(input: Tensor, *, atol: Tensor | None = ..., rtol: Tensor | None = ..., hermitian: _bool = ..., out: Any = ...) -> Tensor: ...
 @overload
-def linalg_matrix_rank(input: Tensor, tol: Tensor, hermitian: _bool = False, *, out: Any = None) -> Tensor: ...
+def linalg_matrix_rank(input: Tensor, tol: Tensor, hermitian: _bool = ..., *, out: Any = ...) -> Tensor: ...
 def linalg_matrix_sqrth(input: Tensor) -> Tensor:
     """Compute the positive semidefinite square root of symmetric (Hermitian) matrices.
 
@@ -8088,7 +7605,7 @@ def linalg_matrix_sqrth(input: Tensor) -> Tensor:
         tensor([[2., 0.],
                 [0., 3.]])
     """
-def linalg_multi_dot(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
+def linalg_multi_dot(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor:
     """Multiply a chain of matrices, in the order that needs the fewest operations.
 
     Args:
@@ -8101,7 +7618,7 @@ def linalg_multi_dot(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
                 [12.]])
     """
 @overload
-def linalg_norm(input: Tensor, ord: _Number | None = None, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+def linalg_norm(input: Tensor, ord: _Number | None = ..., dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor:
     """Compute a vector or matrix norm.
 
     Without `ord` and `dim` it is the 2-norm of the flattened tensor. With two dimensions, or `ord` and a matrix, it is a
@@ -8122,9 +7639,9 @@ def linalg_norm(input: Tensor, ord: _Number | None = None, dim: _int | Sequence[
         tensor(4.)
     """
 @overload
-def linalg_norm(input: Tensor, ord: _str, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor: ...
+def linalg_norm(input: Tensor, ord: _str, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor: ...
 @overload
-def linalg_pinv(input: Tensor, *, atol: _float | None = None, rtol: _float | None = None, hermitian: _bool = False, out: Any = None) -> Tensor:
+def linalg_pinv(input: Tensor, *, atol: _float | None = ..., rtol: _float | None = ..., hermitian: _bool = ..., out: Any = ...) -> Tensor:
     """Compute the pseudoinverse (Moore-Penrose inverse) of matrices.
 
     Singular values are taken as zero up to `max(atol, rtol * largest)`.
@@ -8143,12 +7660,12 @@ def linalg_pinv(input: Tensor, *, atol: _float | None = None, rtol: _float | Non
                 [0.0000, 0.0000]])
     """
 @overload
-def linalg_pinv(input: Tensor, rcond: _float, hermitian: _bool = False, *, out: Any = None) -> Tensor: ...
+def linalg_pinv(input: Tensor, rcond: _float, hermitian: _bool = ..., *, out: Any = ...) -> Tensor: ...
 @overload
-def linalg_pinv(input: Tensor, *, atol: Tensor | None = None, rtol: Tensor | None = None, hermitian: _bool = False, out: Any = None) -> Tensor: ...
+def linalg_pinv(input: Tensor, *, atol: Tensor | None = ..., rtol: Tensor | None = ..., hermitian: _bool = ..., out: Any = ...) -> Tensor: ...
 @overload
-def linalg_pinv(input: Tensor, rcond: Tensor, hermitian: _bool = False, *, out: Any = None) -> Tensor: ...
-def linalg_polar(A: Tensor, *, out: Any = None) -> _UH:
+def linalg_pinv(input: Tensor, rcond: Tensor, hermitian: _bool = ..., *, out: Any = ...) -> Tensor: ...
+def linalg_polar(A: Tensor, *, out: Any = ...) -> _UH:
     """Compute the polar decomposition of matrices: `A = U @ H`.
 
     Args:
@@ -8163,7 +7680,7 @@ def linalg_polar(A: Tensor, *, out: Any = None) -> _UH:
         tensor([[2., 0.],
                 [0., 3.]])
     """
-def linalg_qr(A: Tensor, mode: _str = 'reduced', *, out: Any = None) -> _QR:
+def linalg_qr(A: Tensor, mode: _str = ..., *, out: Any = ...) -> _QR:
     """Compute the QR factorization of matrices: `A = Q @ R`, with orthonormal columns and an upper triangle.
 
     Args:
@@ -8179,7 +7696,7 @@ def linalg_qr(A: Tensor, mode: _str = 'reduced', *, out: Any = None) -> _QR:
         >>> Q.shape, R.shape
         (torch.Size([4, 2]), torch.Size([2, 2]))
     """
-def linalg_slogdet(A: Tensor, *, out: Any = None) -> _SignLogabsdet:
+def linalg_slogdet(A: Tensor, *, out: Any = ...) -> _SignLogabsdet:
     """Compute the sign and the logarithm of the absolute value of the determinant of square matrices.
 
     Args:
@@ -8194,7 +7711,7 @@ def linalg_slogdet(A: Tensor, *, out: Any = None) -> _SignLogabsdet:
         >>> sign, logabsdet
         (tensor(-1.), tensor(0.6931))
     """
-def linalg_solve(A: Tensor, B: Tensor, *, left: _bool = True, out: Any = None) -> Tensor:
+def linalg_solve(A: Tensor, B: Tensor, *, left: _bool = ..., out: Any = ...) -> Tensor:
     """Solve systems of linear equations `A @ X = B` with a unique solution.
 
     Args:
@@ -8210,7 +7727,7 @@ def linalg_solve(A: Tensor, B: Tensor, *, left: _bool = True, out: Any = None) -
         >>> torch.linalg.solve(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 4.0]))
         tensor([1., 1.])
     """
-def linalg_solve_ex(A: Tensor, B: Tensor, *, left: _bool = True, check_errors: _bool = False, out: Any = None) -> _ResultInfo:
+def linalg_solve_ex(A: Tensor, B: Tensor, *, left: _bool = ..., check_errors: _bool = ..., out: Any = ...) -> _ResultInfo:
     """Solve `A @ X = B` like `torch.linalg.solve`, with error codes instead of an exception.
 
     Args:
@@ -8227,7 +7744,7 @@ def linalg_solve_ex(A: Tensor, B: Tensor, *, left: _bool = True, check_errors: _
         >>> torch.linalg.solve_ex(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 4.0])).result
         tensor([1., 1.])
     """
-def linalg_solve_triangular(input: Tensor, B: Tensor, *, upper: _bool, left: _bool = True, unitriangular: _bool = False, out: Any = None) -> Tensor:
+def linalg_solve_triangular(input: Tensor, B: Tensor, *, upper: _bool, left: _bool = ..., unitriangular: _bool = ..., out: Any = ...) -> Tensor:
     """Solve systems of linear equations `A @ X = B` with triangular matrices.
 
     Args:
@@ -8244,7 +7761,7 @@ def linalg_solve_triangular(input: Tensor, B: Tensor, *, upper: _bool, left: _bo
         tensor([[1.],
                 [2.]])
     """
-def linalg_svd(A: Tensor, full_matrices: _bool = True, *, driver: _str | None = None, out: Any = None) -> _USVh:
+def linalg_svd(A: Tensor, full_matrices: _bool = ..., *, driver: _str | None = ..., out: Any = ...) -> _USVh:
     """Compute the singular value decomposition (SVD) of matrices: `A = U @ diag(S) @ Vh`.
 
     Args:
@@ -8261,7 +7778,7 @@ def linalg_svd(A: Tensor, full_matrices: _bool = True, *, driver: _str | None = 
         >>> S
         tensor([4., 3.])
     """
-def linalg_svdvals(A: Tensor, *, driver: _str | None = None, out: Any = None) -> Tensor:
+def linalg_svdvals(A: Tensor, *, driver: _str | None = ..., out: Any = ...) -> Tensor:
     """Compute the singular values of matrices, in descending order.
 
     Args:
@@ -8273,7 +7790,7 @@ def linalg_svdvals(A: Tensor, *, driver: _str | None = None, out: Any = None) ->
         >>> torch.linalg.svdvals(torch.tensor([[3.0, 0.0], [0.0, -4.0]]))
         tensor([4., 3.])
     """
-def linalg_tensorinv(input: Tensor, ind: _int = 2, *, out: Any = None) -> Tensor:
+def linalg_tensorinv(input: Tensor, ind: _int = ..., *, out: Any = ...) -> Tensor:
     """Compute the inverse of a tensor for `torch.tensordot`.
 
     The first `ind` dimensions are taken as the rows of a matrix, the others as its columns.
@@ -8287,7 +7804,7 @@ def linalg_tensorinv(input: Tensor, ind: _int = 2, *, out: Any = None) -> Tensor
         >>> torch.linalg.tensorinv(torch.eye(6).reshape(2, 3, 6)).shape
         torch.Size([6, 2, 3])
     """
-def linalg_tensorsolve(input: Tensor, other: Tensor, dims: _int | Sequence[_int] | None = None, *, out: Any = None) -> Tensor:
+def linalg_tensorsolve(input: Tensor, other: Tensor, dims: _int | Sequence[_int] | None = ..., *, out: Any = ...) -> Tensor:
     """Solve `tensordot(A, X, X.ndim) = B` for `X`.
 
     Args:
@@ -8300,7 +7817,7 @@ def linalg_tensorsolve(input: Tensor, other: Tensor, dims: _int | Sequence[_int]
         >>> torch.linalg.tensorsolve(torch.eye(6).reshape(2, 3, 6), torch.ones(2, 3))
         tensor([1., 1., 1., 1., 1., 1.])
     """
-def linalg_vander(x: Tensor, *, N: _int | None = None) -> Tensor:
+def linalg_vander(x: Tensor, *, N: _int | None = ...) -> Tensor:
     """Build Vandermonde matrices: the powers of the elements from 0 on, as columns.
 
     Args:
@@ -8313,7 +7830,7 @@ def linalg_vander(x: Tensor, *, N: _int | None = None) -> Tensor:
                 [1, 2, 4],
                 [1, 3, 9]])
     """
-def linalg_vecdot(x: Tensor, y: Tensor, *, dim: _int = -1, out: Any = None) -> Tensor:
+def linalg_vecdot(x: Tensor, y: Tensor, *, dim: _int = ..., out: Any = ...) -> Tensor:
     """Compute dot products of vectors along a dimension; complex vectors of `x` are conjugated.
 
     Args:
@@ -8326,7 +7843,7 @@ def linalg_vecdot(x: Tensor, y: Tensor, *, dim: _int = -1, out: Any = None) -> T
         >>> torch.linalg.vecdot(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 1.0]))
         tensor([3., 7.])
     """
-def linalg_vector_norm(input: Tensor, ord: _Number = 2, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+def linalg_vector_norm(input: Tensor, ord: _Number = ..., dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor:
     """Compute a vector norm of all elements, or over the given dimensions.
 
     Args:
@@ -8342,7 +7859,7 @@ def linalg_vector_norm(input: Tensor, ord: _Number = 2, dim: _int | Sequence[_in
         >>> torch.linalg.vector_norm(x), torch.linalg.vector_norm(x, ord=1)
         (tensor(5.), tensor(7.))
     """
-def linspace(start: Tensor | _Number, end: Tensor | _Number, steps: _int, *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor:
+def linspace(start: Tensor | _Number, end: Tensor | _Number, steps: _int, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
     """Return `steps` evenly spaced numbers from `start` to `end`, both included.
 
     Args:
@@ -8360,9 +7877,8 @@ def linspace(start: Tensor | _Number, end: Tensor | _Number, steps: _int, *, dty
         >>> torch.linspace(0, 1, 5)
         tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
-def live_nodes() -> Any:
-    """Returns the number of nodes alive."""
-def log(input: Tensor, *, out: Any = None) -> Tensor:
+def live_nodes() -> Any: ...
+def log(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the natural logarithm of each element.
 
     Args:
@@ -8373,7 +7889,7 @@ def log(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.log(torch.tensor([1.0, 2.0, 10.0]))
         tensor([0.0000, 0.6931, 2.3026])
     """
-def log10(input: Tensor, *, out: Any = None) -> Tensor:
+def log10(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the logarithm to base 10 of each element.
 
     Args:
@@ -8384,7 +7900,7 @@ def log10(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.log10(torch.tensor([1.0, 2.0, 10.0]))
         tensor([0.0000, 0.3010, 1.0000])
     """
-def log1p(input: Tensor, *, out: Any = None) -> Tensor:
+def log1p(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute `log(1 + input)`, accurate also for elements near zero.
 
     Args:
@@ -8395,7 +7911,7 @@ def log1p(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.log1p(torch.tensor([0.0, 1e-10, 1.0]))
         tensor([0.0000e+00, 1.0000e-10, 6.9315e-01])
     """
-def log2(input: Tensor, *, out: Any = None) -> Tensor:
+def log2(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the logarithm to base 2 of each element.
 
     Args:
@@ -8406,7 +7922,7 @@ def log2(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.log2(torch.tensor([1.0, 2.0, 10.0]))
         tensor([0.0000, 1.0000, 3.3219])
     """
-def log_softmax(input: Tensor, dim: _int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
+def log_softmax(input: Tensor, dim: _int, dtype: _dtype | None = ..., *, out: Any = ...) -> Tensor:
     """Apply the logarithm of softmax along a dimension; more accurate than `log(softmax(input))`.
 
     Args:
@@ -8419,7 +7935,7 @@ def log_softmax(input: Tensor, dim: _int, dtype: _dtype | None = None, *, out: A
         >>> torch.log_softmax(torch.tensor([1.0, 2.0, 3.0]), dim=0)
         tensor([-2.4076, -1.4076, -0.4076])
     """
-def logaddexp(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+def logaddexp(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
     """Compute `log(exp(input) + exp(other))` without overflow.
 
     Adds probabilities that are given by their logarithms.
@@ -8433,7 +7949,7 @@ def logaddexp(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.logaddexp(torch.tensor([-1.0, 1000.0]), torch.tensor([-1.0, 1000.0]))
         tensor([-3.0685e-01,  1.0007e+03])
     """
-def logaddexp2(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+def logaddexp2(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
     """Compute `log2(2**input + 2**other)` without overflow.
 
     Args:
@@ -8445,7 +7961,7 @@ def logaddexp2(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.logaddexp2(torch.tensor([3.0]), torch.tensor([3.0]))
         tensor([4.])
     """
-def logcumsumexp(input: Tensor, dim: _int, *, out: Any = None) -> Tensor:
+def logcumsumexp(input: Tensor, dim: _int, *, out: Any = ...) -> Tensor:
     """Compute the logarithm of the cumulative sum of exponentials along a dimension, without overflow.
 
     Args:
@@ -8467,7 +7983,7 @@ def logdet(input: Tensor) -> Tensor:
         >>> torch.logdet(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
         tensor(2.0794)
     """
-def logical_and(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+def logical_and(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the logical AND of each pair of elements; everything but zero counts as True.
 
     Args:
@@ -8479,7 +7995,7 @@ def logical_and(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.logical_and(torch.tensor([True, True]), torch.tensor([True, False]))
         tensor([ True, False])
     """
-def logical_not(input: Tensor, *, out: Any = None) -> Tensor:
+def logical_not(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the logical NOT of each element: True where it is zero.
 
     Args:
@@ -8492,7 +8008,7 @@ def logical_not(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.logical_not(torch.tensor([0.0, 2.0]))
         tensor([ True, False])
     """
-def logical_or(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+def logical_or(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the logical OR of each pair of elements; everything but zero counts as True.
 
     Args:
@@ -8504,7 +8020,7 @@ def logical_or(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.logical_or(torch.tensor([True, False]), torch.tensor([False, False]))
         tensor([ True, False])
     """
-def logical_xor(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+def logical_xor(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the logical XOR of each pair of elements; everything but zero counts as True.
 
     Args:
@@ -8516,7 +8032,7 @@ def logical_xor(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.logical_xor(torch.tensor([True, True]), torch.tensor([True, False]))
         tensor([False,  True])
     """
-def logit(input: Tensor, eps: _float | None = None, *, out: Any = None) -> Tensor:
+def logit(input: Tensor, eps: _float | None = ..., *, out: Any = ...) -> Tensor:
     """Compute the logit (log-odds), `log(input / (1 - input))`, the inverse of `sigmoid`.
 
     Args:
@@ -8530,7 +8046,7 @@ def logit(input: Tensor, eps: _float | None = None, *, out: Any = None) -> Tenso
         >>> torch.logit(torch.tensor([0.0, 1.0]), eps=1e-3)
         tensor([-6.9068,  6.9068])
     """
-def logspace(start: Tensor | _Number, end: Tensor | _Number, steps: _int, base: _float = 10.0, *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor:
+def logspace(start: Tensor | _Number, end: Tensor | _Number, steps: _int, base: _float = ..., *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
     """Return `steps` numbers from `base**start` to `base**end`, evenly spaced on a logarithmic scale.
 
     Args:
@@ -8549,7 +8065,7 @@ def logspace(start: Tensor | _Number, end: Tensor | _Number, steps: _int, base: 
         >>> torch.logspace(0, 2, 3)
         tensor([  1.,  10., 100.])
     """
-def logsumexp(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = False, *, out: Any = None) -> Tensor:
+def logsumexp(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
     """Compute the logarithm of the sum of exponentials over dimensions, without overflow.
 
     Args:
@@ -8592,7 +8108,7 @@ def lstm(input: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_bias
     """
 @overload
 def lstm(data: Tensor, batch_sizes: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool) -> tuple[Tensor, Tensor, Tensor]: ...
-def lstm_cell(input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def lstm_cell(input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> tuple[Tensor, Tensor]:
     """Apply one step of a long short-term memory cell (LSTM).
 
     Args:
@@ -8610,7 +8126,7 @@ def lstm_cell(input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b
         >>> h.shape, c.shape
         (torch.Size([2, 4]), torch.Size([2, 4]))
     """
-def lt(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+def lt(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Compare element by element: True where `input < other`.
 
     Args:
@@ -8622,7 +8138,7 @@ def lt(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
         >>> torch.lt(torch.tensor([1, 2, 3]), 2)
         tensor([ True, False, False])
     """
-def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any = None) -> Tensor:
+def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any = ...) -> Tensor:
     """Solve `A @ X = B`, given the LU factorization of `A`; `torch.linalg.lu_solve` is the newer form.
 
     Args:
@@ -8636,7 +8152,7 @@ def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any = No
         tensor([[1.],
                 [1.]])
     """
-def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: _bool = True, unpack_pivots: _bool = True, *, out: Any = None) -> _PLU:
+def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: _bool = ..., unpack_pivots: _bool = ..., *, out: Any = ...) -> _PLU:
     """Unpack the LU factorization of `torch.linalg.lu_factor` into matrices with `A = P @ L @ U`.
 
     Args:
@@ -8655,12 +8171,9 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: _bool = True, unp
         tensor([[1., 2.],
                 [3., 4.]])
     """
-def make_dual(tensor: Any, tangent: Any, level: Any) -> Any:
-    """Returns an alias of the tensor with a tangent."""
-def make_subclass(*args: Any, **kwargs: Any) -> Any:
-    """Makes a leaf of a subclass: `_make_subclass(cls, data, requires_grad)`."""
-def make_tensor(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Any:
-    """`tensor(data, dtype, device)`."""
+def make_dual(tensor: Any, tangent: Any, level: Any) -> Any: ...
+def make_subclass(*args: Any, **kwargs: Any) -> Any: ...
+def make_tensor(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Any: ...
 def masked_fill(input: Tensor, mask: Tensor, value: Tensor | _Number) -> Tensor:
     """Return a copy of `input` with one value wherever the mask is True.
 
@@ -8685,7 +8198,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
         >>> torch.masked_scatter(torch.zeros(3), torch.tensor([True, False, True]), torch.tensor([1.0, 2.0]))
         tensor([1., 0., 2.])
     """
-def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor:
+def masked_select(input: Tensor, mask: Tensor, *, out: Any = ...) -> Tensor:
     """Return the elements where the mask is True, as a vector.
 
     Args:
@@ -8697,7 +8210,7 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.masked_select(torch.tensor([1, 2, 3]), torch.tensor([True, False, True]))
         tensor([1, 3])
     """
-def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+def matmul(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
     """Multiply two tensors as matrices: vectors give dot products, batches of matrices are broadcast.
 
     Args:
@@ -8722,7 +8235,7 @@ def matrix_exp(input: Tensor) -> Tensor:
         tensor([[1., 0.],
                 [0., 1.]])
     """
-def matrix_power(input: Tensor, n: _int, *, out: Any = None) -> Tensor:
+def matrix_power(input: Tensor, n: _int, *, out: Any = ...) -> Tensor:
     """Raise square matrices to an integer power; the same as `torch.linalg.matrix_power`.
 
     Args:
@@ -8736,7 +8249,7 @@ def matrix_power(input: Tensor, n: _int, *, out: Any = None) -> Tensor:
                 [0., 1.]])
     """
 @overload
-def max(input: Tensor, *, out: Any = None) -> Tensor:
+def max(input: Tensor, *, out: Any = ...) -> Tensor:
     """Return the maximum of all elements, or with `dim` the maxima along it and their indices.
 
     With a second tensor, return the element-wise maximum, as `torch.maximum` does. NaN counts as the largest value.
@@ -8760,10 +8273,10 @@ def max(input: Tensor, *, out: Any = None) -> Tensor:
         (tensor([5., 7.]), tensor([1, 0]))
     """
 @overload
-def max(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: ...
+def max(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
 @overload
-def max(input: Tensor, dim: _int, keepdim: _bool = False, *, out: Any = None) -> _ValuesIndices: ...
-def max_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = False) -> Tensor:
+def max(input: Tensor, dim: _int, keepdim: _bool = ..., *, out: Any = ...) -> _ValuesIndices: ...
+def max_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = ...) -> Tensor:
     """Take the maxima of windows that slide over the last dimension.
 
     Args:
@@ -8778,7 +8291,7 @@ def max_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int |
         >>> torch.max_pool1d(torch.tensor([[1.0, 3.0, 2.0, 4.0]]), 2)
         tensor([[3., 4.]])
     """
-def max_pool1d_with_indices(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = False) -> tuple[Tensor, Tensor]:
+def max_pool1d_with_indices(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = ...) -> tuple[Tensor, Tensor]:
     """Take the maxima of windows that slide over the last dimension, and their indices.
 
     Args:
@@ -8793,7 +8306,7 @@ def max_pool1d_with_indices(input: Tensor, kernel_size: _int | Sequence[_int], s
         >>> torch.max_pool1d_with_indices(torch.tensor([[1.0, 3.0, 2.0, 4.0]]), 2)
         (tensor([[3., 4.]]), tensor([[1, 3]]))
     """
-def max_pool2d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = False) -> Tensor:
+def max_pool2d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = ...) -> Tensor:
     """Take the maxima of windows that slide over the last 2 dimensions.
 
     Args:
@@ -8808,7 +8321,7 @@ def max_pool2d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int |
         >>> torch.max_pool2d(torch.ones(1, 3, 4, 4), 2).shape
         torch.Size([1, 3, 2, 2])
     """
-def max_pool3d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = False) -> Tensor:
+def max_pool3d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = ...) -> Tensor:
     """Take the maxima of windows that slide over the last 3 dimensions.
 
     Args:
@@ -8823,7 +8336,7 @@ def max_pool3d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int |
         >>> torch.max_pool3d(torch.ones(1, 3, 4, 4, 4), 2).shape
         torch.Size([1, 3, 2, 2, 2])
     """
-def maximum(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+def maximum(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the element-wise maximum of two tensors; NaN where either is NaN.
 
     Args:
@@ -8835,7 +8348,7 @@ def maximum(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.maximum(torch.tensor([1, 5]), torch.tensor([3, 2]))
         tensor([3, 5])
     """
-def mean(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
+def mean(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ..., *, out: Any = ...) -> Tensor:
     """Compute the mean of all elements, or over the given dimensions.
 
     Args:
@@ -8874,9 +8387,9 @@ def median(input: Tensor) -> Tensor:
         tensor([2])
     """
 @overload
-def median(input: Tensor, dim: _int, keepdim: _bool = False, *, out: Any = None) -> _ValuesIndices: ...
+def median(input: Tensor, dim: _int, keepdim: _bool = ..., *, out: Any = ...) -> _ValuesIndices: ...
 @overload
-def meshgrid(tensors: Tensor | Sequence[Tensor], indexing: _str | None = None) -> tuple[Tensor, ...]:
+def meshgrid(tensors: Tensor | Sequence[Tensor], indexing: _str | None = ...) -> tuple[Tensor, ...]:
     """Build the coordinates of a grid from a vector for each axis (views).
 
     Args:
@@ -8896,11 +8409,10 @@ def meshgrid(tensors: Tensor | Sequence[Tensor], indexing: _str | None = None) -
                 [3, 4, 5]])
     """
 @overload
-def meshgrid(*tensors: Tensor, indexing: _str | None = None) -> tuple[Tensor, ...]: ...
-def method_names() -> Any:
-    """Returns the names of the tensor methods that are operators."""
+def meshgrid(*tensors: Tensor, indexing: _str | None = ...) -> tuple[Tensor, ...]: ...
+def method_names() -> Any: ...
 @overload
-def min(input: Tensor, *, out: Any = None) -> Tensor:
+def min(input: Tensor, *, out: Any = ...) -> Tensor:
     """Return the minimum of all elements, or with `dim` the minima along it and their indices.
 
     With a second tensor, return the element-wise minimum, as `torch.minimum` does. NaN counts as the smallest value.
@@ -8923,10 +8435,10 @@ def min(input: Tensor, *, out: Any = None) -> Tensor:
         tensor([0, 1])
     """
 @overload
-def min(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: ...
+def min(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
 @overload
-def min(input: Tensor, dim: _int, keepdim: _bool = False, *, out: Any = None) -> _ValuesIndices: ...
-def minimum(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+def min(input: Tensor, dim: _int, keepdim: _bool = ..., *, out: Any = ...) -> _ValuesIndices: ...
+def minimum(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the element-wise minimum of two tensors; NaN where either is NaN.
 
     Args:
@@ -8938,7 +8450,7 @@ def minimum(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.minimum(torch.tensor([1, 5]), torch.tensor([3, 2]))
         tensor([1, 2])
     """
-def mm(input: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor:
+def mm(input: Tensor, mat2: Tensor, *, out: Any = ...) -> Tensor:
     """Multiply two matrices; neither is broadcast.
 
     Args:
@@ -8950,7 +8462,7 @@ def mm(input: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.mm(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0], [4.0]]))
         tensor([[11.]])
     """
-def mode(input: Tensor, dim: _int = -1, keepdim: _bool = False, *, out: Any = None) -> _ValuesIndices:
+def mode(input: Tensor, dim: _int = ..., keepdim: _bool = ..., *, out: Any = ...) -> _ValuesIndices:
     """Return the most frequent value along a dimension, the smallest of several, and an index where it occurs.
 
     Args:
@@ -8966,8 +8478,7 @@ def mode(input: Tensor, dim: _int = -1, keepdim: _bool = False, *, out: Any = No
         >>> torch.mode(torch.tensor([1, 2, 2, 3])).values
         tensor(2)
     """
-def move_storage(tensor: Any, target: Any) -> Any:
-    """Moves a tensor's storage to the memory of another, for all tensors that share it."""
+def move_storage(tensor: Any, target: Any) -> Any: ...
 def moveaxis(input: Tensor, source: _int | Sequence[_int], destination: _int | Sequence[_int]) -> Tensor:
     """Move dimensions to other places; the same as `torch.movedim` (a view).
 
@@ -8992,7 +8503,7 @@ def movedim(input: Tensor, source: _int | Sequence[_int], destination: _int | Se
         >>> torch.movedim(torch.zeros(2, 3, 4), 0, -1).shape
         torch.Size([3, 4, 2])
     """
-def msort(input: Tensor, *, out: Any = None) -> Tensor:
+def msort(input: Tensor, *, out: Any = ...) -> Tensor:
     """Sort the elements along the first dimension.
 
     Args:
@@ -9004,7 +8515,7 @@ def msort(input: Tensor, *, out: Any = None) -> Tensor:
         tensor([[2, 1],
                 [3, 4]])
     """
-def mul(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+def mul(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Multiply `input` by `other`, element by element.
 
     Supports broadcasting and type promotion.
@@ -9021,7 +8532,7 @@ def mul(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) ->
         tensor([[3., 4.],
                 [6., 8.]])
     """
-def multinomial(input: Tensor, num_samples: _int, replacement: _bool = False, *, generator: Any = None, out: Any = None) -> Tensor:
+def multinomial(input: Tensor, num_samples: _int, replacement: _bool = ..., *, generator: Any = ..., out: Any = ...) -> Tensor:
     """Draw category indices with probabilities proportional to the weights in each row.
 
     Args:
@@ -9035,7 +8546,7 @@ def multinomial(input: Tensor, num_samples: _int, replacement: _bool = False, *,
         >>> torch.multinomial(torch.tensor([0.0, 3.0, 0.0, 1.0]), 2).sort().values
         tensor([1, 3])
     """
-def multiply(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+def multiply(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Multiply `input` by `other`, element by element.
 
     Supports broadcasting and type promotion.
@@ -9054,7 +8565,7 @@ def multiply(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = Non
 
     Another name of `torch.mul`.
     """
-def mv(input: Tensor, vec: Tensor, *, out: Any = None) -> Tensor:
+def mv(input: Tensor, vec: Tensor, *, out: Any = ...) -> Tensor:
     """Multiply a matrix by a vector.
 
     Args:
@@ -9066,7 +8577,7 @@ def mv(input: Tensor, vec: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.mv(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 1.0]))
         tensor([3., 7.])
     """
-def mvlgamma(input: Tensor, p: _int, *, out: Any = None) -> Tensor:
+def mvlgamma(input: Tensor, p: _int, *, out: Any = ...) -> Tensor:
     """Compute the logarithm of the multivariate gamma function of dimension `p`.
 
     Args:
@@ -9078,7 +8589,7 @@ def mvlgamma(input: Tensor, p: _int, *, out: Any = None) -> Tensor:
         >>> torch.mvlgamma(torch.tensor([2.0, 3.0]), 2)
         tensor([0.4516, 1.5502])
     """
-def nan_to_num(input: Tensor, nan: _float | None = None, posinf: _float | None = None, neginf: _float | None = None, *, out: Any = None) -> Tensor:
+def nan_to_num(input: Tensor, nan: _float | None = ..., posinf: _float | None = ..., neginf: _float | None = ..., *, out: Any = ...) -> Tensor:
     """Replace NaN and infinities by finite numbers.
 
     Args:
@@ -9092,7 +8603,7 @@ def nan_to_num(input: Tensor, nan: _float | None = None, posinf: _float | None =
         >>> torch.nan_to_num(torch.tensor([float("nan"), float("inf"), 1.0]), nan=-1.0, posinf=9.0)
         tensor([-1.,  9.,  1.])
     """
-def nanmean(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+def nanmean(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor:
     """Compute the mean of the elements that are not NaN, of all or over the given dimensions.
 
     Args:
@@ -9126,9 +8637,9 @@ def nanmedian(input: Tensor) -> Tensor:
         tensor(2.)
     """
 @overload
-def nanmedian(input: Tensor, dim: _int, keepdim: _bool = False, *, out: Any = None) -> _ValuesIndices: ...
+def nanmedian(input: Tensor, dim: _int, keepdim: _bool = ..., *, out: Any = ...) -> _ValuesIndices: ...
 @overload
-def nanquantile(input: Tensor, q: Tensor, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear', out: Any = None) -> Tensor:
+def nanquantile(input: Tensor, q: Tensor, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: _str = ..., out: Any = ...) -> Tensor:
     """Compute quantiles of the elements that are not NaN, of all or along a dimension.
 
     Args:
@@ -9145,8 +8656,8 @@ def nanquantile(input: Tensor, q: Tensor, dim: _int | None = None, keepdim: _boo
         tensor(2.)
     """
 @overload
-def nanquantile(input: Tensor, q: _float, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear', out: Any = None) -> Tensor: ...
-def nansum(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+def nanquantile(input: Tensor, q: _float, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: _str = ..., out: Any = ...) -> Tensor: ...
+def nansum(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor:
     """Sum all elements, or over the given dimensions, with NaN taken as zero.
 
     Args:
@@ -9176,7 +8687,7 @@ def narrow(input: Tensor, dim: _int, start: Tensor, length: _int) -> Tensor:
     """
 @overload
 def narrow(input: Tensor, dim: _int, start: _int, length: _int) -> Tensor: ...
-def narrow_copy(input: Tensor, dim: _int, start: _int, length: _int, *, out: Any = None) -> Tensor:
+def narrow_copy(input: Tensor, dim: _int, start: _int, length: _int, *, out: Any = ...) -> Tensor:
     """Return a copy of `length` slices along a dimension, from index `start` on; see `torch.narrow`.
 
     Args:
@@ -9223,7 +8734,7 @@ def native_layer_norm(input: Tensor, normalized_shape: _int | Sequence[_int], we
         >>> out, mean, rstd
         (tensor([[-1.,  1.]]), tensor([[2.]]), tensor([[1.]]))
     """
-def ne(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+def ne(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Compare element by element: True where `input != other`.
 
     Args:
@@ -9235,7 +8746,7 @@ def ne(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
         >>> torch.ne(torch.tensor([1, 2]), torch.tensor([1, 3]))
         tensor([False,  True])
     """
-def neg(input: Tensor, *, out: Any = None) -> Tensor:
+def neg(input: Tensor, *, out: Any = ...) -> Tensor:
     """Negate each element: `-input`.
 
     Args:
@@ -9246,7 +8757,7 @@ def neg(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.neg(torch.tensor([1, -2, 0]))
         tensor([-1,  2,  0])
     """
-def negative(input: Tensor, *, out: Any = None) -> Tensor:
+def negative(input: Tensor, *, out: Any = ...) -> Tensor:
     """Negate each element: `-input`.
 
     Args:
@@ -9259,11 +8770,9 @@ def negative(input: Tensor, *, out: Any = None) -> Tensor:
 
     Another name of `torch.neg`.
     """
-def new_enable_grad(*args: Any, **kwargs: Any) -> Any:
-    """`enable_grad.__new__`."""
-def new_no_grad(*args: Any, **kwargs: Any) -> Any:
-    """`no_grad.__new__`. In Python it would take half of the time of the `with` block."""
-def nextafter(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+def new_enable_grad(*args: Any, **kwargs: Any) -> Any: ...
+def new_no_grad(*args: Any, **kwargs: Any) -> Any: ...
+def nextafter(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
     """Return the floating point number that follows `input` in the direction of `other`.
 
     Args:
@@ -9276,9 +8785,8 @@ def nextafter(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.nextafter(torch.tensor([1.0]), torch.tensor([2.0])) == 1.0 + eps
         tensor([True])
     """
-def node_name(node: Any) -> Any:
-    """Returns the id of a node."""
-def nonzero(input: Tensor, *, as_tuple: _bool = False, out: Any = None) -> Any:
+def node_name(node: Any) -> Any: ...
+def nonzero(input: Tensor, *, as_tuple: _bool = ..., out: Any = ...) -> Any:
     """Return the indices of all elements that are not zero.
 
     Args:
@@ -9297,7 +8805,7 @@ def nonzero(input: Tensor, *, as_tuple: _bool = False, out: Any = None) -> Any:
         >>> torch.nonzero(x, as_tuple=True)
         (tensor([0, 1]), tensor([1, 0]))
     """
-def norm(input: Tensor, p: Any = None, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
+def norm(input: Tensor, p: Any = ..., dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ..., *, out: Any = ...) -> Tensor:
     """Compute the norm of all elements, or over the given dimensions.
 
     `torch.linalg.vector_norm` and `torch.linalg.matrix_norm` say more clearly which norm is meant.
@@ -9315,7 +8823,7 @@ def norm(input: Tensor, p: Any = None, dim: _int | Sequence[_int] | None = None,
         >>> torch.norm(x[0]), torch.norm(x, p=1, dim=1)
         (tensor(5.), tensor([ 7., 14.]))
     """
-def normal(mean: Tensor | _Number = 0.0, std: Tensor | _Number = 1.0, size: _int | Sequence[_int] | None = None, *, generator: Any = None, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor:
+def normal(mean: Tensor | _Number = ..., std: Tensor | _Number = ..., size: _int | Sequence[_int] | None = ..., *, generator: Any = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
     """Draw from normal distributions.
 
     Args:
@@ -9336,7 +8844,7 @@ def normal(mean: Tensor | _Number = 0.0, std: Tensor | _Number = 1.0, size: _int
         >>> torch.normal(5.0, 0.1, (2, 3)).shape
         torch.Size([2, 3])
     """
-def not_equal(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+def not_equal(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Compare element by element: True where `input != other`.
 
     Args:
@@ -9351,7 +8859,7 @@ def not_equal(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Ten
     Another name of `torch.ne`.
     """
 @overload
-def nuclear_norm(input: Tensor, keepdim: _bool = False, *, out: Any = None) -> Tensor:
+def nuclear_norm(input: Tensor, keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
     """Compute the nuclear norm of matrices, the sum of their singular values.
 
     Args:
@@ -9365,7 +8873,7 @@ def nuclear_norm(input: Tensor, keepdim: _bool = False, *, out: Any = None) -> T
         tensor(3.)
     """
 @overload
-def nuclear_norm(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = False, *, out: Any = None) -> Tensor: ...
+def nuclear_norm(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = ..., *, out: Any = ...) -> Tensor: ...
 def numel(input: Tensor) -> _int:
     """Return the number of elements of a tensor.
 
@@ -9377,7 +8885,7 @@ def numel(input: Tensor) -> _int:
         6
     """
 @overload
-def ones(size: _int | Sequence[_int], *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor:
+def ones(size: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
     """Return a tensor filled with ones.
 
     Args:
@@ -9395,8 +8903,8 @@ def ones(size: _int | Sequence[_int], *, dtype: _dtype | None = None, layout: _s
                 [1., 1., 1.]])
     """
 @overload
-def ones(*size: _int, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor: ...
-def ones_like(input: Tensor, *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, memory_format: _str | None = None) -> Tensor:
+def ones(*size: _int, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor: ...
+def ones_like(input: Tensor, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ...) -> Tensor:
     """Return ones with the shape of another tensor, and its data type and device unless others are given.
 
     Args:
@@ -9412,7 +8920,7 @@ def ones_like(input: Tensor, *, dtype: _dtype | None = None, layout: _str | None
         >>> torch.ones_like(torch.tensor([1, 2]))
         tensor([1, 1])
     """
-def orgqr(input: Tensor, input2: Tensor, *, out: Any = None) -> Tensor:
+def orgqr(input: Tensor, input2: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the first columns of a product of Householder reflections; see `torch.linalg.householder_product`.
 
     Args:
@@ -9425,7 +8933,7 @@ def orgqr(input: Tensor, input2: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.orgqr(a, tau).shape
         torch.Size([3, 3])
     """
-def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: _bool = True, transpose: _bool = False, *, out: Any = None) -> Tensor:
+def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: _bool = ..., transpose: _bool = ..., *, out: Any = ...) -> Tensor:
     """Multiply a matrix by a product of Householder reflections, the `Q` of a QR factorization.
 
     Args:
@@ -9441,7 +8949,7 @@ def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: _bool = True, tra
         >>> torch.ormqr(a, tau, torch.ones(3, 2)).shape
         torch.Size([3, 2])
     """
-def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
+def outer(input: Tensor, vec2: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the outer product of two vectors: `out[i, j] = input[i] * vec2[j]`.
 
     Args:
@@ -9455,8 +8963,7 @@ def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
                 [ 6,  8, 10]])
     """
 def overrides_off() -> Any: ...
-def packing_node() -> Any:
-    """Returns the node whose value is being packed."""
+def packing_node() -> Any: ...
 def permute(input: Tensor, dims: _int | Sequence[_int]) -> Tensor:
     """Rearrange the dimensions of a tensor (a view).
 
@@ -9468,7 +8975,7 @@ def permute(input: Tensor, dims: _int | Sequence[_int]) -> Tensor:
         >>> torch.permute(torch.zeros(2, 3, 4), (2, 0, 1)).shape
         torch.Size([4, 2, 3])
     """
-def permute_copy(input: Tensor, dims: _int | Sequence[_int], *, out: Any = None) -> Tensor:
+def permute_copy(input: Tensor, dims: _int | Sequence[_int], *, out: Any = ...) -> Tensor:
     """Return a copy with rearranged dimensions; see `torch.permute`.
 
     Args:
@@ -9480,7 +8987,7 @@ def permute_copy(input: Tensor, dims: _int | Sequence[_int], *, out: Any = None)
         >>> torch.permute_copy(torch.zeros(2, 3), (1, 0)).shape
         torch.Size([3, 2])
     """
-def pinverse(input: Tensor, rcond: _float = 1e-15) -> Tensor:
+def pinverse(input: Tensor, rcond: _float = ...) -> Tensor:
     """Compute the pseudoinverse of matrices; see `torch.linalg.pinv`.
 
     Args:
@@ -9492,7 +8999,7 @@ def pinverse(input: Tensor, rcond: _float = 1e-15) -> Tensor:
         tensor([[0.5000, 0.0000],
                 [0.0000, 0.0000]])
     """
-def poisson(input: Tensor, generator: Any = None) -> Tensor:
+def poisson(input: Tensor, generator: Any = ...) -> Tensor:
     """Draw from Poisson distributions with the rates in `input`.
 
     Args:
@@ -9503,7 +9010,7 @@ def poisson(input: Tensor, generator: Any = None) -> Tensor:
         >>> torch.poisson(torch.full((2, 3), 4.0)).shape
         torch.Size([2, 3])
     """
-def polar(abs: Tensor, angle: Tensor, *, out: Any = None) -> Tensor:
+def polar(abs: Tensor, angle: Tensor, *, out: Any = ...) -> Tensor:
     """Build complex numbers from absolute values and angles: `abs * exp(1j * angle)`.
 
     Args:
@@ -9515,7 +9022,7 @@ def polar(abs: Tensor, angle: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.polar(torch.tensor([2.0]), torch.tensor([torch.pi / 3]))
         tensor([1.0000+1.7321j])
     """
-def polygamma(n: _int, input: Tensor, *, out: Any = None) -> Tensor:
+def polygamma(n: _int, input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the polygamma function, the `n`-th derivative of the digamma function.
 
     Args:
@@ -9527,12 +9034,9 @@ def polygamma(n: _int, input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.polygamma(1, torch.tensor([1.0, 2.0]))
         tensor([1.6449, 0.6449])
     """
-def pop_chooser() -> Any:
-    """Removes the innermost chooser."""
-def pop_creation_hook() -> Any:
-    """Removes the innermost creation hook; raises the error of a hook if its operator could not."""
-def pop_saved_hooks() -> Any:
-    """Removes the innermost pair of hooks."""
+def pop_chooser() -> Any: ...
+def pop_creation_hook() -> Any: ...
+def pop_saved_hooks() -> Any: ...
 def positive(input: Tensor) -> Tensor:
     """Return `input` itself, as the operator `+` does; tensors of truth values are refused.
 
@@ -9543,7 +9047,7 @@ def positive(input: Tensor) -> Tensor:
         >>> torch.positive(torch.tensor([1, -2]))
         tensor([ 1, -2])
     """
-def pow(input: Tensor | _Number, exponent: Tensor | _Number, *, out: Any = None) -> Tensor:
+def pow(input: Tensor | _Number, exponent: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Raise `input` to the power `exponent`, element by element.
 
     Args:
@@ -9557,7 +9061,7 @@ def pow(input: Tensor | _Number, exponent: Tensor | _Number, *, out: Any = None)
         >>> torch.pow(2, torch.tensor([1, 2, 3]))
         tensor([2, 4, 8])
     """
-def prod(input: Tensor, dim: _int | None = None, keepdim: _bool = False, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
+def prod(input: Tensor, dim: _int | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ..., *, out: Any = ...) -> Tensor:
     """Multiply all elements, or those along one dimension.
 
     Args:
@@ -9572,35 +9076,16 @@ def prod(input: Tensor, dim: _int | None = None, keepdim: _bool = False, dtype: 
         >>> torch.prod(x), torch.prod(x, dim=1)
         (tensor(24.), tensor([ 2., 12.]))
     """
-def profiler_clock() -> Any:
-    """Returns the start of the events' clock, in nanoseconds since 1970."""
-def profiler_enabled() -> Any:
-    """Returns true if a profiling session is running."""
-def profiler_mark(name: Any) -> Any:
-    """Opens a mark if the profiler is on."""
-def profiler_start(shapes: Any, memory: Any, stacks: Any) -> Any:
-    """Starts a session; returns false if one is already running."""
-def profiler_stop() -> Any:
-    """Ends the session. Returns for each event its name, kind, thread, start, end, depth, bytes on the host
-    and on the GPU, and its facts: sequence number of its node, input shapes, FLOPs, stack.
-    """
-def promote_types(type1: Any, type2: Any) -> Any:
-    """Return the smallest data type that values of both types can be converted to.
-
-    Args:
-        type1, type2: the data types.
-
-    Examples:
-        >>> torch.promote_types(torch.int32, torch.float16)
-        torch.float16
-    """
-def push_chooser(chooser: Any) -> Any:
-    """Lets `chooser` cache and supply the results of this thread's operators."""
-def push_creation_hook(hook: Any) -> Any:
-    """Calls `hook(node)` with each node that this thread makes from now on."""
-def push_saved_hooks(pack: Any, unpack: Any) -> Any:
-    """Activates a pair of hooks for the tensors that this thread saves."""
-def put(input: Tensor, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
+def profiler_clock() -> Any: ...
+def profiler_enabled() -> Any: ...
+def profiler_mark(name: Any) -> Any: ...
+def profiler_start(shapes: Any, memory: Any, stacks: Any) -> Any: ...
+def profiler_stop() -> Any: ...
+def promote_types(type1: Any, type2: Any) -> Any: ...
+def push_chooser(chooser: Any) -> Any: ...
+def push_creation_hook(hook: Any) -> Any: ...
+def push_saved_hooks(pack: Any, unpack: Any) -> Any: ...
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: _bool = ...) -> Tensor:
     """Return a copy of `input` with values at indices of the flattened tensor.
 
     Args:
@@ -9615,7 +9100,7 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: _bool = False)
                 [3, 8]])
     """
 @overload
-def quantile(input: Tensor, q: Tensor, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear', out: Any = None) -> Tensor:
+def quantile(input: Tensor, q: Tensor, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: _str = ..., out: Any = ...) -> Tensor:
     """Compute quantiles of all elements or along a dimension: the values below which given shares of them lie.
 
     Args:
@@ -9633,10 +9118,9 @@ def quantile(input: Tensor, q: Tensor, dim: _int | None = None, keepdim: _bool =
         (tensor(2.5000), tensor([1.0000, 1.7500]))
     """
 @overload
-def quantile(input: Tensor, q: _float, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear', out: Any = None) -> Tensor: ...
-def queue_callback(callback: Any) -> Any:
-    """Calls `callback()` after the running backward of this thread ends without an error."""
-def rad2deg(input: Tensor, *, out: Any = None) -> Tensor:
+def quantile(input: Tensor, q: _float, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: _str = ..., out: Any = ...) -> Tensor: ...
+def queue_callback(callback: Any) -> Any: ...
+def rad2deg(input: Tensor, *, out: Any = ...) -> Tensor:
     """Convert angles from radians to degrees.
 
     Args:
@@ -9647,10 +9131,9 @@ def rad2deg(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.rad2deg(torch.tensor([1.0, torch.pi]))
         tensor([ 57.2958, 180.0000])
     """
-def raise_error(message: Any, object: Any, advice: Any) -> Any:
-    """Raises an error about a tensor; for checks on the Python side."""
+def raise_error(message: Any, object: Any, advice: Any) -> Any: ...
 @overload
-def rand(size: _int | Sequence[_int], *, generator: Any = None, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor:
+def rand(size: _int | Sequence[_int], *, generator: Any = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
     """Return random numbers drawn uniformly from `[0, 1)`.
 
     Args:
@@ -9668,8 +9151,8 @@ def rand(size: _int | Sequence[_int], *, generator: Any = None, dtype: _dtype | 
         torch.Size([2, 3])
     """
 @overload
-def rand(*size: _int, generator: Any = None, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor: ...
-def rand_like(input: Tensor, *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, memory_format: _str | None = None, generator: Any = None) -> Tensor:
+def rand(*size: _int, generator: Any = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor: ...
+def rand_like(input: Tensor, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ..., generator: Any = ...) -> Tensor:
     """Return random numbers drawn uniformly from `[0, 1)`, with the shape of another tensor.
 
     Args:
@@ -9686,7 +9169,7 @@ def rand_like(input: Tensor, *, dtype: _dtype | None = None, layout: _str | None
         >>> torch.rand_like(torch.zeros(2, 3)).shape
         torch.Size([2, 3])
     """
-def randint(low: Any = None, high: Any = None, size: Any = None, *, generator: Any = None, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor:
+def randint(low: Any = ..., high: Any = ..., size: Any = ..., *, generator: Any = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
     """Return random integers drawn uniformly from `[low, high)`.
 
     Called with one number, that is `high`, and `low` is 0.
@@ -9709,7 +9192,7 @@ def randint(low: Any = None, high: Any = None, size: Any = None, *, generator: A
         >>> torch.randint(3, 4, (2,))
         tensor([3, 3])
     """
-def randint_like(input: Tensor, low: Any = None, high: Any = None, *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, memory_format: _str | None = None, generator: Any = None) -> Tensor:
+def randint_like(input: Tensor, low: Any = ..., high: Any = ..., *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ..., generator: Any = ...) -> Tensor:
     """Return random integers drawn uniformly from `[low, high)`, with the shape of another tensor.
 
     Called with one number, that is `high`, and `low` is 0.
@@ -9731,7 +9214,7 @@ def randint_like(input: Tensor, low: Any = None, high: Any = None, *, dtype: _dt
         torch.Size([2, 3])
     """
 @overload
-def randn(size: _int | Sequence[_int], *, generator: Any = None, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor:
+def randn(size: _int | Sequence[_int], *, generator: Any = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
     """Return random numbers drawn from the standard normal distribution.
 
     Args:
@@ -9749,8 +9232,8 @@ def randn(size: _int | Sequence[_int], *, generator: Any = None, dtype: _dtype |
         torch.Size([2, 3])
     """
 @overload
-def randn(*size: _int, generator: Any = None, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor: ...
-def randn_like(input: Tensor, *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, memory_format: _str | None = None, generator: Any = None) -> Tensor:
+def randn(*size: _int, generator: Any = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor: ...
+def randn_like(input: Tensor, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ..., generator: Any = ...) -> Tensor:
     """Return random numbers drawn from the standard normal distribution, with the shape of another tensor.
 
     Args:
@@ -9767,7 +9250,7 @@ def randn_like(input: Tensor, *, dtype: _dtype | None = None, layout: _str | Non
         >>> torch.randn_like(torch.zeros(2, 3)).shape
         torch.Size([2, 3])
     """
-def randperm(n: _int, *, generator: Any = None, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor:
+def randperm(n: _int, *, generator: Any = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
     """Return a random permutation of the integers from 0 to `n - 1`.
 
     Args:
@@ -9784,7 +9267,7 @@ def randperm(n: _int, *, generator: Any = None, dtype: _dtype | None = None, lay
         >>> torch.randperm(5).sort().values
         tensor([0, 1, 2, 3, 4])
     """
-def range(start: _Number, end: _Number, step: _Number = 1, *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor:
+def range(start: _Number, end: _Number, step: _Number = ..., *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
     """Return the numbers from `start` to `end`, both included, with steps of `step`.
 
     Deprecated: `torch.arange` is like Python's `range` and leaves out `end`.
@@ -9813,10 +9296,7 @@ def ravel(input: Tensor) -> Tensor:
         >>> torch.ravel(torch.tensor([[1, 2], [3, 4]]))
         tensor([1, 2, 3, 4])
     """
-def reaches_others(output: Any, own: Any, since: Any) -> Any:
-    """Returns true if a gradient of `output` flows beyond `own`: to nodes recorded before number `since`, or
-    to other leaves.
-    """
+def reaches_others(output: Any, own: Any, since: Any) -> Any: ...
 def real(input: Tensor) -> Tensor:
     """Return the real parts of a complex tensor (a view); real tensors are returned as they are.
 
@@ -9827,7 +9307,7 @@ def real(input: Tensor) -> Tensor:
         >>> torch.real(torch.tensor([1 + 2j, 3j]))
         tensor([1., 0.])
     """
-def reciprocal(input: Tensor, *, out: Any = None) -> Tensor:
+def reciprocal(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the reciprocal of each element, `1 / input`.
 
     Args:
@@ -9838,10 +9318,8 @@ def reciprocal(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.reciprocal(torch.tensor([4.0, 0.5]))
         tensor([0.2500, 2.0000])
     """
-def refuse_leaves() -> Any:
-    """Refuses `requires_grad_` inside of a transformed function."""
-def register(size: Any, named: Any, out_of_memory: Any) -> Any:
-    """Receives the classes that the Python side defines; called at import."""
+def refuse_leaves() -> Any: ...
+def register(size: Any, named: Any, out_of_memory: Any) -> Any: ...
 def register_function(none_own: Any) -> Any: ...
 def relu(input: Tensor) -> Tensor:
     """Apply the rectified linear unit (ReLU): `max(0, input)`.
@@ -9853,7 +9331,7 @@ def relu(input: Tensor) -> Tensor:
         >>> torch.relu(torch.tensor([-1.0, 0.0, 2.0]))
         tensor([0., 0., 2.])
     """
-def remainder(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+def remainder(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Compute the remainder of a division, with the sign of the divisor `other`, as Python's `%` does.
 
     Args:
@@ -9867,9 +9345,8 @@ def remainder(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = No
         >>> torch.remainder(torch.tensor([-5.5, 5.5]), -2.0)
         tensor([-1.5000, -0.5000])
     """
-def remove_batch_dim(t: Any, level: Any, size: Any, dim: Any) -> Any:
-    """Makes the batch dimension of a level an ordinary dimension again."""
-def renorm(input: Tensor, p: _Number, dim: _int, maxnorm: _Number, *, out: Any = None) -> Tensor:
+def remove_batch_dim(t: Any, level: Any, size: Any, dim: Any) -> Any: ...
+def renorm(input: Tensor, p: _Number, dim: _int, maxnorm: _Number, *, out: Any = ...) -> Tensor:
     """Scale down the slices along a dimension whose `p`-norm exceeds `maxnorm`, to that norm.
 
     Args:
@@ -9885,7 +9362,7 @@ def renorm(input: Tensor, p: _Number, dim: _int, maxnorm: _Number, *, out: Any =
                 [0.3000, 0.4000]])
     """
 @overload
-def repeat_interleave(input: Tensor, repeats: Tensor, dim: _int | None = None, output_size: _int | None = None) -> Tensor:
+def repeat_interleave(input: Tensor, repeats: Tensor, dim: _int | None = ..., output_size: _int | None = ...) -> Tensor:
     """Repeat each element, or each slice along a dimension, right after itself.
 
     With `repeats` alone, return the indices that such a repetition takes: index `i`, `repeats[i]` times.
@@ -9903,9 +9380,9 @@ def repeat_interleave(input: Tensor, repeats: Tensor, dim: _int | None = None, o
         tensor([1, 2, 2, 2])
     """
 @overload
-def repeat_interleave(input: Tensor, repeats: _int, dim: _int | None = None, output_size: _int | None = None) -> Tensor: ...
+def repeat_interleave(input: Tensor, repeats: _int, dim: _int | None = ..., output_size: _int | None = ...) -> Tensor: ...
 @overload
-def repeat_interleave(repeats: Tensor, *, output_size: _int | None = None) -> Tensor: ...
+def repeat_interleave(repeats: Tensor, *, output_size: _int | None = ...) -> Tensor: ...
 def reshape(input: Tensor, shape: _int | Sequence[_int]) -> Tensor:
     """Return the elements with another shape: a view where strides allow, else a copy.
 
@@ -9920,8 +9397,7 @@ def reshape(input: Tensor, shape: _int | Sequence[_int]) -> Tensor:
         >>> torch.reshape(torch.tensor([[1, 2], [3, 4]]), (-1,))
         tensor([1, 2, 3, 4])
     """
-def resize_storage(tensor: Any, bytes: Any) -> Any:
-    """Resizes the storage of a tensor, for all tensors that share it."""
+def resize_storage(tensor: Any, bytes: Any) -> Any: ...
 def resolve_conj(input: Tensor) -> Tensor:
     """Return a copy with computed values if the conjugate bit is set (see `torch.conj`), else the tensor itself.
 
@@ -9946,20 +9422,9 @@ def resolve_neg(input: Tensor) -> Tensor:
         >>> x.is_neg(), x.resolve_neg().is_neg()
         (True, False)
     """
-def result_type(tensor: Any, other: Any) -> Any:
-    """Return the data type that arithmetic on two operands gives.
-
-    Args:
-        tensor: first operand, a tensor or a number.
-        other: second operand, a tensor or a number.
-
-    Examples:
-        >>> torch.result_type(torch.tensor([1, 2]), 1.0)
-        torch.float32
-    """
-def retire_inputs(inputs: Any) -> Any:
-    """Marks the inputs of a transform that has ended: they need no more gradients."""
-def rms_norm(input: Tensor, normalized_shape: _int | Sequence[_int], weight: Tensor | None = None, eps: _float | None = None) -> Tensor:
+def result_type(tensor: Any, other: Any) -> Any: ...
+def retire_inputs(inputs: Any) -> Any: ...
+def rms_norm(input: Tensor, normalized_shape: _int | Sequence[_int], weight: Tensor | None = ..., eps: _float | None = ...) -> Tensor:
     """Divide by the root mean square over the last dimensions, then scale.
 
     Args:
@@ -10002,7 +9467,7 @@ def rnn_relu(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _b
     """
 @overload
 def rnn_relu(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool) -> tuple[Tensor, Tensor]: ...
-def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
+def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> Tensor:
     """Apply one step of a recurrent cell with ReLU.
 
     Args:
@@ -10047,7 +9512,7 @@ def rnn_tanh(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _b
     """
 @overload
 def rnn_tanh(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool) -> tuple[Tensor, Tensor]: ...
-def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
+def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> Tensor:
     """Apply one step of a recurrent cell with tanh.
 
     Args:
@@ -10062,7 +9527,7 @@ def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: T
         >>> torch.rnn_tanh_cell(x, h, torch.ones(4, 3), torch.ones(4, 4)).shape
         torch.Size([2, 4])
     """
-def roll(input: Tensor, shifts: _int | Sequence[_int], dims: _int | Sequence[_int] | None = None) -> Tensor:
+def roll(input: Tensor, shifts: _int | Sequence[_int], dims: _int | Sequence[_int] | None = ...) -> Tensor:
     """Shift the elements along dimensions; those shifted out at the end come in at the start.
 
     Args:
@@ -10074,7 +9539,7 @@ def roll(input: Tensor, shifts: _int | Sequence[_int], dims: _int | Sequence[_in
         >>> torch.roll(torch.tensor([1, 2, 3, 4]), 1)
         tensor([4, 1, 2, 3])
     """
-def rot90(input: Tensor, k: _int = 1, dims: _int | Sequence[_int] = ...) -> Tensor:
+def rot90(input: Tensor, k: _int = ..., dims: _int | Sequence[_int] = ...) -> Tensor:
     """Rotate by 90 degrees in the plane of two dimensions, from the first towards the second.
 
     Args:
@@ -10087,7 +9552,7 @@ def rot90(input: Tensor, k: _int = 1, dims: _int | Sequence[_int] = ...) -> Tens
         tensor([[2, 4],
                 [1, 3]])
     """
-def round(input: Tensor, decimals: _int | None = None, *, out: Any = None) -> Tensor:
+def round(input: Tensor, decimals: _int | None = ..., *, out: Any = ...) -> Tensor:
     """Round each element to the nearest integer, halves to the even one.
 
     Args:
@@ -10101,7 +9566,7 @@ def round(input: Tensor, decimals: _int | None = None, *, out: Any = None) -> Te
         >>> torch.round(torch.tensor([3.14159]), decimals=2)
         tensor([3.1400])
     """
-def row_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
+def row_stack(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor:
     """Stack tensors vertically; the same as `torch.vstack`.
 
     Args:
@@ -10113,9 +9578,8 @@ def row_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
         tensor([[1, 2],
                 [3, 4]])
     """
-def rows() -> Any:
-    """Describes each row as a dict; tests and stubs are generated from them."""
-def rrelu(input: Tensor, lower: _Number = 0.125, upper: _Number = 0.3333333333333333, training: _bool = False, generator: Any = None) -> Tensor:
+def rows() -> Any: ...
+def rrelu(input: Tensor, lower: _Number = ..., upper: _Number = ..., training: _bool = ..., generator: Any = ...) -> Tensor:
     """Apply randomized leaky ReLU: negative elements are multiplied by random slopes.
 
     Args:
@@ -10129,7 +9593,7 @@ def rrelu(input: Tensor, lower: _Number = 0.125, upper: _Number = 0.333333333333
         >>> torch.rrelu(torch.tensor([-1.0, 2.0]))
         tensor([-0.2292,  2.0000])
     """
-def rsqrt(input: Tensor, *, out: Any = None) -> Tensor:
+def rsqrt(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the reciprocal of the square root of each element, `1 / sqrt(input)`.
 
     Args:
@@ -10140,7 +9604,7 @@ def rsqrt(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.rsqrt(torch.tensor([4.0, 0.25]))
         tensor([0.5000, 2.0000])
     """
-def rsub(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
+def rsub(input: Tensor, other: Tensor | _Number, *, alpha: _Number = ...) -> Tensor:
     """Subtract `input`, scaled by `alpha`, from `other`: `other - alpha * input`.
 
     Args:
@@ -10152,13 +9616,10 @@ def rsub(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1) -> Tenso
         >>> torch.rsub(torch.tensor([1, 2]), 10)
         tensor([9, 8])
     """
-def run_backward(roots: Any, gradients: Any, retain_graph: Any, create_graph: Any, inputs: Any) -> Any:
-    """`autograd.backward(tensors, grad_tensors, retain_graph, create_graph, inputs)`."""
-def run_grad(roots: Any, inputs: Any, gradients: Any, retain_graph: Any, create_graph: Any) -> Any:
-    """`autograd.grad`: the gradients of `inputs`; None for an input that no gradient reaches."""
-def saved_hooks_disabled() -> Any:
-    """Returns the message with which hooks are forbidden, if they are."""
-def scalar_tensor(s: _Number, *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False) -> Tensor:
+def run_backward(roots: Any, gradients: Any, retain_graph: Any, create_graph: Any, inputs: Any) -> Any: ...
+def run_grad(roots: Any, inputs: Any, gradients: Any, retain_graph: Any, create_graph: Any) -> Any: ...
+def saved_hooks_disabled() -> Any: ...
+def scalar_tensor(s: _Number, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor:
     """Return a tensor without dimensions that holds one number.
 
     Args:
@@ -10173,7 +9634,7 @@ def scalar_tensor(s: _Number, *, dtype: _dtype | None = None, layout: _str | Non
         >>> torch.scalar_tensor(3)
         tensor(3.)
     """
-def scatter(input: Tensor, dim: _int, index: Tensor, src: Tensor | _Number | None = None, value: _Number | None = None, reduce: _str | None = None, *, out: Any = None) -> Tensor:
+def scatter(input: Tensor, dim: _int, index: Tensor, src: Tensor | _Number | None = ..., value: _Number | None = ..., reduce: _str | None = ..., *, out: Any = ...) -> Tensor:
     """Write values into a copy of `input` by index: for `dim=0`, `out[index[i][j]][j] = src[i][j]`.
 
     Args:
@@ -10189,7 +9650,7 @@ def scatter(input: Tensor, dim: _int, index: Tensor, src: Tensor | _Number | Non
         >>> torch.scatter(torch.zeros(3), 0, torch.tensor([2, 0]), torch.tensor([1.0, 5.0]))
         tensor([5., 0., 1.])
     """
-def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor, *, out: Any = None) -> Tensor:
+def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor, *, out: Any = ...) -> Tensor:
     """Add values to a copy of `input` by index: for `dim=0`, `out[index[i][j]][j] += src[i][j]`.
 
     Args:
@@ -10203,7 +9664,7 @@ def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor, *, out: An
         >>> torch.scatter_add(torch.zeros(3), 0, torch.tensor([0, 0, 2]), torch.tensor([1.0, 2.0, 3.0]))
         tensor([3., 0., 3.])
     """
-def scatter_reduce(input: Tensor, dim: _int, index: Tensor, src: Tensor, reduce: _str, *, include_self: _bool = True, out: Any = None) -> Tensor:
+def scatter_reduce(input: Tensor, dim: _int, index: Tensor, src: Tensor, reduce: _str, *, include_self: _bool = ..., out: Any = ...) -> Tensor:
     """Combine values with a copy of `input` by index along a dimension.
 
     For `dim=0` and `"sum"`, `out[index[i][j]][j] += src[i][j]`.
@@ -10222,7 +9683,7 @@ def scatter_reduce(input: Tensor, dim: _int, index: Tensor, src: Tensor, reduce:
         tensor([5., 1.])
     """
 @overload
-def searchsorted(sorted_sequence: Tensor, input: Tensor, *, out_int32: _bool = False, right: _bool = False, side: _str | None = None, sorter: Tensor | None = None, out: Any = None) -> Tensor:
+def searchsorted(sorted_sequence: Tensor, input: Tensor, *, out_int32: _bool = ..., right: _bool = ..., side: _str | None = ..., sorter: Tensor | None = ..., out: Any = ...) -> Tensor:
     """Find where values would be inserted into a sorted sequence so that it stays sorted.
 
     For a result `i`: `seq[i - 1] < value <= seq[i]`, or with `right=True` `seq[i - 1] <= value < seq[i]`.
@@ -10244,7 +9705,7 @@ def searchsorted(sorted_sequence: Tensor, input: Tensor, *, out_int32: _bool = F
         tensor(2)
     """
 @overload
-def searchsorted(sorted_sequence: Tensor, self_: _Number, *, out_int32: _bool = False, right: _bool = False, side: _str | None = None, sorter: Tensor | None = None, out: Any = None) -> Tensor: ...
+def searchsorted(sorted_sequence: Tensor, self_: _Number, *, out_int32: _bool = ..., right: _bool = ..., side: _str | None = ..., sorter: Tensor | None = ..., out: Any = ...) -> Tensor: ...
 def select(input: Tensor, dim: _int, index: _int) -> Tensor:
     """Return one slice along a dimension, without that dimension (a view).
 
@@ -10257,7 +9718,7 @@ def select(input: Tensor, dim: _int, index: _int) -> Tensor:
         >>> torch.select(torch.tensor([[1, 2], [3, 4]]), 0, 1)
         tensor([3, 4])
     """
-def select_copy(input: Tensor, dim: _int, index: _int, *, out: Any = None) -> Tensor:
+def select_copy(input: Tensor, dim: _int, index: _int, *, out: Any = ...) -> Tensor:
     """Return a copy of one slice along a dimension; see `torch.select`.
 
     Args:
@@ -10294,58 +9755,18 @@ def selu(input: Tensor) -> Tensor:
         >>> torch.selu(torch.tensor([-1.0, 2.0]))
         tensor([-1.1113,  2.1014])
     """
-def set_anomaly(on: Any, check_nan: Any) -> Any:
-    """Switches anomaly mode."""
-def set_default_dtype(d: Any, /) -> Any:
-    """Set the default floating point data type, of new tensors and of Python's numbers.
-
-    Args:
-        d: a floating point dtype.
-
-    Raises:
-        TypeError: if it is no floating point dtype.
-
-    Examples:
-        >>> torch.set_default_dtype(torch.float64)
-        >>> torch.tensor([1.5]).dtype
-        torch.float64
-        >>> torch.set_default_dtype(torch.float32)
-    """
-def set_fwd_grad_enabled(mode: Any) -> Any:
-    """Sets whether this thread's operators compute tangents."""
-def set_num_threads(n: Any) -> Any:
-    """Set the number of threads that computations on the CPU may use.
-
-    Results do not depend on it, not even in their last bit.
-
-    Args:
-        n: number of threads, at least 1.
-
-    Examples:
-        >>> torch.set_num_threads(torch.get_num_threads())
-    """
-def set_override_modes(count: Any) -> Any:
-    """Sets how many override modes are active in this thread."""
-def set_recording(on: Any) -> Any:
-    """Sets whether operators are recorded in this thread."""
-def set_thread_device(device: Any) -> Any:
-    """Sets the default device outside of all `with` statements."""
-def set_transform_inputs(inputs: Any, others: Any) -> Any:
-    """Sets the innermost transform's inputs, and the other tensors that are passed to its function."""
-def set_version(tensor: Any, version: Any) -> Any:
-    """Sets the version counter of a tensor."""
-def set_warn_always(b: Any) -> Any:
-    """Set whether warnings that are shown once per process are shown each time.
-
-    Args:
-        b: whether to show them each time.
-
-    Examples:
-        >>> torch.set_warn_always(False)
-    """
-def set_without_rules(on: Any) -> Any:
-    """Sets whether custom Functions run without batching rules; returns the old setting."""
-def sgn(input: Tensor, *, out: Any = None) -> Tensor:
+def set_anomaly(on: Any, check_nan: Any) -> Any: ...
+def set_default_dtype(d: Any, /) -> Any: ...
+def set_fwd_grad_enabled(mode: Any) -> Any: ...
+def set_num_threads(n: Any) -> Any: ...
+def set_override_modes(count: Any) -> Any: ...
+def set_recording(on: Any) -> Any: ...
+def set_thread_device(device: Any) -> Any: ...
+def set_transform_inputs(inputs: Any, others: Any) -> Any: ...
+def set_version(tensor: Any, version: Any) -> Any: ...
+def set_warn_always(b: Any) -> Any: ...
+def set_without_rules(on: Any) -> Any: ...
+def sgn(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the sign of each element; for complex numbers `input / |input|`, and 0 for 0.
 
     Args:
@@ -10356,9 +9777,8 @@ def sgn(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.sgn(torch.tensor([3 + 4j, 0j]))
         tensor([0.6000+0.8000j, 0.0000+0.0000j])
     """
-def shared(tensor: Any) -> Any:
-    """Returns an object from which `numpy.asarray` makes an array over a CPU tensor's memory."""
-def sigmoid(input: Tensor, *, out: Any = None) -> Tensor:
+def shared(tensor: Any) -> Any: ...
+def sigmoid(input: Tensor, *, out: Any = ...) -> Tensor:
     """Apply the logistic sigmoid, `1 / (1 + exp(-input))`, with values between 0 and 1.
 
     Args:
@@ -10369,7 +9789,7 @@ def sigmoid(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.sigmoid(torch.tensor([-1.0, 0.0, 1.0]))
         tensor([0.2689, 0.5000, 0.7311])
     """
-def sign(input: Tensor, *, out: Any = None) -> Tensor:
+def sign(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the sign of each element: -1, 0 or 1.
 
     Args:
@@ -10380,7 +9800,7 @@ def sign(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.sign(torch.tensor([-2.5, 0.0, 3.0]))
         tensor([-1.,  0.,  1.])
     """
-def signbit(input: Tensor, *, out: Any = None) -> Tensor:
+def signbit(input: Tensor, *, out: Any = ...) -> Tensor:
     """Tell for each element whether its sign bit is set: negative numbers and -0.0.
 
     Args:
@@ -10391,7 +9811,7 @@ def signbit(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.signbit(torch.tensor([1.0, -1.0, -0.0]))
         tensor([False,  True,  True])
     """
-def sin(input: Tensor, *, out: Any = None) -> Tensor:
+def sin(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the sine of each element, in radians.
 
     Args:
@@ -10402,7 +9822,7 @@ def sin(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.sin(torch.tensor([0.0, 0.5, 1.0]))
         tensor([0.0000, 0.4794, 0.8415])
     """
-def sinc(input: Tensor, *, out: Any = None) -> Tensor:
+def sinc(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the normalized sinc function, `sin(πx) / (πx)`, which is 1 at 0.
 
     Args:
@@ -10413,7 +9833,7 @@ def sinc(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.sinc(torch.tensor([0.0, 0.5, 1.5]))
         tensor([ 1.0000,  0.6366, -0.2122])
     """
-def sinh(input: Tensor, *, out: Any = None) -> Tensor:
+def sinh(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the hyperbolic sine of each element.
 
     Args:
@@ -10424,7 +9844,7 @@ def sinh(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.sinh(torch.tensor([0.0, 0.5, 1.0]))
         tensor([0.0000, 0.5211, 1.1752])
     """
-def slice_copy(input: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1, *, out: Any = None) -> Tensor:
+def slice_copy(input: Tensor, dim: _int = ..., start: _int | None = ..., end: _int | None = ..., step: _int = ..., *, out: Any = ...) -> Tensor:
     """Return a copy of every `step`-th slice along a dimension, from `start` up to `end`.
 
     Args:
@@ -10439,7 +9859,7 @@ def slice_copy(input: Tensor, dim: _int = 0, start: _int | None = None, end: _in
         >>> torch.slice_copy(torch.arange(6), 0, 1, 5, 2)
         tensor([1, 3])
     """
-def slice_scatter(input: Tensor, src: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1, *, out: Any = None) -> Tensor:
+def slice_scatter(input: Tensor, src: Tensor, dim: _int = ..., start: _int | None = ..., end: _int | None = ..., step: _int = ..., *, out: Any = ...) -> Tensor:
     """Return a copy of `input` in which a range of slices along a dimension is replaced by `src`.
 
     Args:
@@ -10455,7 +9875,7 @@ def slice_scatter(input: Tensor, src: Tensor, dim: _int = 0, start: _int | None 
         >>> torch.slice_scatter(torch.zeros(4), torch.ones(2), start=1, end=3)
         tensor([0., 1., 1., 0.])
     """
-def slogdet(input: Tensor, *, out: Any = None) -> _SignLogabsdet:
+def slogdet(input: Tensor, *, out: Any = ...) -> _SignLogabsdet:
     """Compute the sign and the logarithm of the absolute value of the determinant; see `torch.linalg.slogdet`.
 
     Args:
@@ -10469,9 +9889,8 @@ def slogdet(input: Tensor, *, out: Any = None) -> _SignLogabsdet:
         >>> torch.slogdet(torch.tensor([[2.0, 0.0], [0.0, 4.0]])).logabsdet
         tensor(2.0794)
     """
-def slot_methods() -> Any:
-    """Returns the names under which PyTorch exposes the functions of these slots."""
-def softmax(input: Tensor, dim: _int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
+def slot_methods() -> Any: ...
+def softmax(input: Tensor, dim: _int, dtype: _dtype | None = ..., *, out: Any = ...) -> Tensor:
     """Apply softmax along a dimension: `exp(input) / sum(exp(input))`, so that the elements sum to 1.
 
     Args:
@@ -10484,7 +9903,7 @@ def softmax(input: Tensor, dim: _int, dtype: _dtype | None = None, *, out: Any =
         >>> torch.softmax(torch.tensor([1.0, 2.0, 3.0]), dim=0)
         tensor([0.0900, 0.2447, 0.6652])
     """
-def sort(input: Tensor, dim: _int = -1, descending: _bool = False, stable: _bool | None = None, *, out: Any = None) -> _ValuesIndices:
+def sort(input: Tensor, dim: _int = ..., descending: _bool = ..., stable: _bool | None = ..., *, out: Any = ...) -> _ValuesIndices:
     """Sort the elements along a dimension.
 
     Args:
@@ -10502,7 +9921,7 @@ def sort(input: Tensor, dim: _int = -1, descending: _bool = False, stable: _bool
         >>> values, indices
         (tensor([1, 2, 3]), tensor([1, 2, 0]))
     """
-def special_airy_ai(input: Tensor, *, out: Any = None) -> Tensor:
+def special_airy_ai(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the Airy function Ai.
 
     Args:
@@ -10513,7 +9932,7 @@ def special_airy_ai(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.special.airy_ai(torch.tensor([0.0, 1.0]))
         tensor([0.3550, 0.1353])
     """
-def special_bessel_j0(input: Tensor, *, out: Any = None) -> Tensor:
+def special_bessel_j0(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the Bessel function of the first kind of order 0.
 
     Args:
@@ -10524,7 +9943,7 @@ def special_bessel_j0(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.special.bessel_j0(torch.tensor([0.0, 1.0, 5.0]))
         tensor([ 1.0000,  0.7652, -0.1776])
     """
-def special_bessel_j1(input: Tensor, *, out: Any = None) -> Tensor:
+def special_bessel_j1(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the Bessel function of the first kind of order 1.
 
     Args:
@@ -10535,7 +9954,7 @@ def special_bessel_j1(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.special.bessel_j1(torch.tensor([0.5, 1.0, 5.0]))
         tensor([ 0.2423,  0.4401, -0.3276])
     """
-def special_bessel_y0(input: Tensor, *, out: Any = None) -> Tensor:
+def special_bessel_y0(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the Bessel function of the second kind of order 0.
 
     Args:
@@ -10546,7 +9965,7 @@ def special_bessel_y0(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.special.bessel_y0(torch.tensor([0.5, 1.0, 5.0]))
         tensor([-0.4445,  0.0883, -0.3085])
     """
-def special_bessel_y1(input: Tensor, *, out: Any = None) -> Tensor:
+def special_bessel_y1(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the Bessel function of the second kind of order 1.
 
     Args:
@@ -10557,7 +9976,7 @@ def special_bessel_y1(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.special.bessel_y1(torch.tensor([0.5, 1.0, 5.0]))
         tensor([-1.4715, -0.7812,  0.1479])
     """
-def special_entr(input: Tensor, *, out: Any = None) -> Tensor:
+def special_entr(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the entropy `-input * log(input)`; 0 at 0, and minus infinity for negative elements.
 
     Args:
@@ -10568,7 +9987,7 @@ def special_entr(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.special.entr(torch.tensor([-0.5, 0.0, 0.5]))
         tensor([  -inf, 0.0000, 0.3466])
     """
-def special_erfcx(input: Tensor, *, out: Any = None) -> Tensor:
+def special_erfcx(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the scaled complementary error function, `exp(input**2) * erfc(input)`.
 
     Args:
@@ -10579,7 +9998,7 @@ def special_erfcx(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.special.erfcx(torch.tensor([0.0, 10.0]))
         tensor([1.0000, 0.0561])
     """
-def special_i0e(input: Tensor, *, out: Any = None) -> Tensor:
+def special_i0e(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the modified Bessel function of the first kind of order 0, scaled by `exp(-|input|)`.
 
     Args:
@@ -10590,7 +10009,7 @@ def special_i0e(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.special.i0e(torch.tensor([0.0, 1.0, 2.0]))
         tensor([1.0000, 0.4658, 0.3085])
     """
-def special_i1(input: Tensor, *, out: Any = None) -> Tensor:
+def special_i1(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the modified Bessel function of the first kind of order 1.
 
     Args:
@@ -10601,7 +10020,7 @@ def special_i1(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.special.i1(torch.tensor([0.0, 1.0, 2.0]))
         tensor([0.0000, 0.5652, 1.5906])
     """
-def special_i1e(input: Tensor, *, out: Any = None) -> Tensor:
+def special_i1e(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the modified Bessel function of the first kind of order 1, scaled by `exp(-|input|)`.
 
     Args:
@@ -10612,7 +10031,7 @@ def special_i1e(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.special.i1e(torch.tensor([0.0, 1.0, 2.0]))
         tensor([0.0000, 0.2079, 0.2153])
     """
-def special_log_ndtr(input: Tensor, *, out: Any = None) -> Tensor:
+def special_log_ndtr(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the logarithm of the cumulative distribution function of the standard normal distribution.
 
     Args:
@@ -10623,7 +10042,7 @@ def special_log_ndtr(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.special.log_ndtr(torch.tensor([-10.0, 0.0]))
         tensor([-53.2313,  -0.6931])
     """
-def special_modified_bessel_k0(input: Tensor, *, out: Any = None) -> Tensor:
+def special_modified_bessel_k0(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the modified Bessel function of the second kind of order 0.
 
     Args:
@@ -10634,7 +10053,7 @@ def special_modified_bessel_k0(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.special.modified_bessel_k0(torch.tensor([0.5, 1.0]))
         tensor([0.9244, 0.4210])
     """
-def special_modified_bessel_k1(input: Tensor, *, out: Any = None) -> Tensor:
+def special_modified_bessel_k1(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the modified Bessel function of the second kind of order 1.
 
     Args:
@@ -10645,7 +10064,7 @@ def special_modified_bessel_k1(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.special.modified_bessel_k1(torch.tensor([0.5, 1.0]))
         tensor([1.6564, 0.6019])
     """
-def special_ndtr(input: Tensor, *, out: Any = None) -> Tensor:
+def special_ndtr(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the cumulative distribution function of the standard normal distribution.
 
     Args:
@@ -10656,7 +10075,7 @@ def special_ndtr(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.special.ndtr(torch.tensor([-2.0, 0.0, 2.0]))
         tensor([0.0228, 0.5000, 0.9772])
     """
-def special_ndtri(input: Tensor, *, out: Any = None) -> Tensor:
+def special_ndtri(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the quantile function of the standard normal distribution, the inverse of `ndtr`.
 
     Args:
@@ -10673,7 +10092,7 @@ def special_polynomial(input: Tensor, order: Tensor, name: _str) -> Tensor:
     Args:
         input: the input tensor.
     """
-def special_scaled_modified_bessel_k0(input: Tensor, *, out: Any = None) -> Tensor:
+def special_scaled_modified_bessel_k0(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the modified Bessel function of the second kind of order 0, scaled by `exp(input)`.
 
     Args:
@@ -10684,7 +10103,7 @@ def special_scaled_modified_bessel_k0(input: Tensor, *, out: Any = None) -> Tens
         >>> torch.special.scaled_modified_bessel_k0(torch.tensor([0.5, 1.0]))
         tensor([1.5241, 1.1445])
     """
-def special_scaled_modified_bessel_k1(input: Tensor, *, out: Any = None) -> Tensor:
+def special_scaled_modified_bessel_k1(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the modified Bessel function of the second kind of order 1, scaled by `exp(input)`.
 
     Args:
@@ -10695,7 +10114,7 @@ def special_scaled_modified_bessel_k1(input: Tensor, *, out: Any = None) -> Tens
         >>> torch.special.scaled_modified_bessel_k1(torch.tensor([0.5, 1.0]))
         tensor([2.7310, 1.6362])
     """
-def special_xlog1py(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+def special_xlog1py(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Compute `input * log1p(other)`, with 0 where `input` is 0.
 
     Args:
@@ -10707,7 +10126,7 @@ def special_xlog1py(input: Tensor | _Number, other: Tensor | _Number, *, out: An
         >>> torch.special.xlog1py(torch.tensor([0.0, 2.0]), torch.tensor([-1.0, 1.0]))
         tensor([0.0000, 1.3863])
     """
-def special_zeta(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+def special_zeta(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Compute the Hurwitz zeta function: the sum of `(k + other) ** -input` for `k` = 0, 1, 2 ….
 
     Args:
@@ -10719,7 +10138,7 @@ def special_zeta(input: Tensor | _Number, other: Tensor | _Number, *, out: Any =
         >>> torch.special.zeta(torch.tensor([2.0]), 1.0)
         tensor([1.6449])
     """
-def split(tensor: Tensor, split_size_or_sections: Any, dim: _int = 0) -> tuple[Tensor, ...]:
+def split(tensor: Tensor, split_size_or_sections: Any, dim: _int = ...) -> tuple[Tensor, ...]:
     """Split a tensor into parts along a dimension (views).
 
     Args:
@@ -10736,7 +10155,7 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: _int = 0) -> tuple[T
         >>> [part.tolist() for part in torch.split(torch.arange(5), [1, 4])]
         [[0], [1, 2, 3, 4]]
     """
-def split_copy(input: Tensor, split_size: _int, dim: _int = 0, *, out: Any = None) -> tuple[Tensor, ...]:
+def split_copy(input: Tensor, split_size: _int, dim: _int = ..., *, out: Any = ...) -> tuple[Tensor, ...]:
     """Return copies of the parts of a tensor along a dimension; see `torch.split`.
 
     Args:
@@ -10749,7 +10168,7 @@ def split_copy(input: Tensor, split_size: _int, dim: _int = 0, *, out: Any = Non
         >>> [part.tolist() for part in torch.split_copy(torch.arange(5), 2)]
         [[0, 1], [2, 3], [4]]
     """
-def split_with_sizes(input: Tensor, split_sizes: _int | Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
+def split_with_sizes(input: Tensor, split_sizes: _int | Sequence[_int], dim: _int = ...) -> tuple[Tensor, ...]:
     """Split a tensor into parts of the given sizes along a dimension (views).
 
     Args:
@@ -10761,7 +10180,7 @@ def split_with_sizes(input: Tensor, split_sizes: _int | Sequence[_int], dim: _in
         >>> [part.tolist() for part in torch.split_with_sizes(torch.arange(5), [1, 4])]
         [[0], [1, 2, 3, 4]]
     """
-def split_with_sizes_copy(input: Tensor, split_sizes: _int | Sequence[_int], dim: _int = 0, *, out: Any = None) -> tuple[Tensor, ...]:
+def split_with_sizes_copy(input: Tensor, split_sizes: _int | Sequence[_int], dim: _int = ..., *, out: Any = ...) -> tuple[Tensor, ...]:
     """Return copies of parts of the given sizes; see `torch.split_with_sizes`.
 
     Args:
@@ -10774,7 +10193,7 @@ def split_with_sizes_copy(input: Tensor, split_sizes: _int | Sequence[_int], dim
         >>> [part.tolist() for part in torch.split_with_sizes_copy(torch.arange(5), [1, 4])]
         [[0], [1, 2, 3, 4]]
     """
-def sqrt(input: Tensor, *, out: Any = None) -> Tensor:
+def sqrt(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the square root of each element; NaN for negative ones.
 
     Args:
@@ -10785,7 +10204,7 @@ def sqrt(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.sqrt(torch.tensor([4.0, 2.0, -1.0]))
         tensor([2.0000, 1.4142,    nan])
     """
-def square(input: Tensor, *, out: Any = None) -> Tensor:
+def square(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the square of each element.
 
     Args:
@@ -10814,7 +10233,7 @@ def squeeze(input: Tensor, dim: _int) -> Tensor: ...
 @overload
 def squeeze(input: Tensor, dim: _int | Sequence[_int]) -> Tensor: ...
 @overload
-def squeeze_copy(input: Tensor, *, out: Any = None) -> Tensor:
+def squeeze_copy(input: Tensor, *, out: Any = ...) -> Tensor:
     """Return a copy without dimensions of size 1; see `torch.squeeze`.
 
     Args:
@@ -10827,10 +10246,10 @@ def squeeze_copy(input: Tensor, *, out: Any = None) -> Tensor:
         torch.Size([2])
     """
 @overload
-def squeeze_copy(input: Tensor, dim: _int, *, out: Any = None) -> Tensor: ...
+def squeeze_copy(input: Tensor, dim: _int, *, out: Any = ...) -> Tensor: ...
 @overload
-def squeeze_copy(input: Tensor, dim: _int | Sequence[_int], *, out: Any = None) -> Tensor: ...
-def stack(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor:
+def squeeze_copy(input: Tensor, dim: _int | Sequence[_int], *, out: Any = ...) -> Tensor: ...
+def stack(tensors: Sequence[Tensor], dim: _int = ..., *, out: Any = ...) -> Tensor:
     """Stack tensors of the same shape along a new dimension.
 
     Args:
@@ -10844,7 +10263,7 @@ def stack(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tenso
                 [2, 4]])
     """
 @overload
-def std(input: Tensor, dim: _int | Sequence[_int] | None = None, *, correction: _Number | None = None, keepdim: _bool = False, out: Any = None) -> Tensor:
+def std(input: Tensor, dim: _int | Sequence[_int] | None = ..., *, correction: _Number | None = ..., keepdim: _bool = ..., out: Any = ...) -> Tensor:
     """Compute the standard deviation of all elements, or over the given dimensions.
 
     Args:
@@ -10861,11 +10280,11 @@ def std(input: Tensor, dim: _int | Sequence[_int] | None = None, *, correction: 
         (tensor(1.2910), tensor(1.1180))
     """
 @overload
-def std(input: Tensor, dim: _int | Sequence[_int] | None, unbiased: _bool = True, keepdim: _bool = False, *, out: Any = None) -> Tensor: ...
+def std(input: Tensor, dim: _int | Sequence[_int] | None, unbiased: _bool = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor: ...
 @overload
-def std(input: Tensor, unbiased: _bool, *, out: Any = None) -> Tensor: ...
+def std(input: Tensor, unbiased: _bool, *, out: Any = ...) -> Tensor: ...
 @overload
-def std_mean(input: Tensor, dim: _int | Sequence[_int] | None = None, *, correction: _Number | None = None, keepdim: _bool = False) -> tuple[Tensor, Tensor]:
+def std_mean(input: Tensor, dim: _int | Sequence[_int] | None = ..., *, correction: _Number | None = ..., keepdim: _bool = ...) -> tuple[Tensor, Tensor]:
     """Compute the standard deviation and the mean of all elements, or over the given dimensions.
 
     Args:
@@ -10880,16 +10299,12 @@ def std_mean(input: Tensor, dim: _int | Sequence[_int] | None = None, *, correct
         (tensor(1.2910), tensor(2.5000))
     """
 @overload
-def std_mean(input: Tensor, dim: _int | Sequence[_int] | None, unbiased: _bool = True, keepdim: _bool = False) -> tuple[Tensor, Tensor]: ...
+def std_mean(input: Tensor, dim: _int | Sequence[_int] | None, unbiased: _bool = ..., keepdim: _bool = ...) -> tuple[Tensor, Tensor]: ...
 @overload
 def std_mean(input: Tensor, unbiased: _bool) -> tuple[Tensor, Tensor]: ...
-def storage_holders(tensor: Any) -> Any:
-    """Returns the number of tensors and other holders of this tensor's storage."""
-def storage_view(owner: Any, dtype: Any, offset: Any, shape: Any, strides: Any) -> Any:
-    """Makes a tensor over the memory of another with its own layout; the version counter of the other does not
-    count its writes.
-    """
-def sub(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:
+def storage_holders(tensor: Any) -> Any: ...
+def storage_view(owner: Any, dtype: Any, offset: Any, shape: Any, strides: Any) -> Any: ...
+def sub(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = ..., out: Any = ...) -> Tensor:
     """Subtract `other`, scaled by `alpha`, from `input`: `input - alpha * other`.
 
     Supports broadcasting and type promotion.
@@ -10906,7 +10321,7 @@ def sub(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = 1,
         >>> torch.sub(torch.tensor([5, 7]), 1, alpha=3)
         tensor([2, 4])
     """
-def subtract(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:
+def subtract(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = ..., out: Any = ...) -> Tensor:
     """Subtract `other`, scaled by `alpha`, from `input`: `input - alpha * other`.
 
     Supports broadcasting and type promotion.
@@ -10925,7 +10340,7 @@ def subtract(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number
 
     Another name of `torch.sub`.
     """
-def sum(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
+def sum(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ..., *, out: Any = ...) -> Tensor:
     """Sum all elements, or over the given dimensions.
 
     Integers and truth values are summed as int64.
@@ -10945,7 +10360,7 @@ def sum(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool 
         tensor([[3.],
                 [7.]])
     """
-def svd(input: Tensor, some: _bool = True, compute_uv: _bool = True, *, out: Any = None) -> _USV:
+def svd(input: Tensor, some: _bool = ..., compute_uv: _bool = ..., *, out: Any = ...) -> _USV:
     """Compute the singular value decomposition `U @ diag(S) @ V.mH`; `torch.linalg.svd` is the newer form.
 
     Args:
@@ -10961,20 +10376,11 @@ def svd(input: Tensor, some: _bool = True, compute_uv: _bool = True, *, out: Any
         >>> torch.svd(torch.tensor([[3.0, 0.0], [0.0, -4.0]])).S
         tensor([4., 3.])
     """
-def swap_autocast(dtype: Any, cache: Any) -> Any:
-    """Sets this thread's autocast dtype, or none; returns the old one."""
-def swap_contents(first: Any, second: Any) -> Any:
-    """Swaps the values and graph positions of two tensors; returns the AccumulateGrad nodes that they had as
-    leaves.
-    """
-def swap_inference_mode(on: Any) -> Any:
-    """Sets the inference mode; returns the old one."""
-def swap_overrides_off(off: Any) -> Any:
-    """Sets whether the overrides of classes (1), or also of modes (2), are off in this thread; returns the old
-    setting.
-    """
-def swap_source_lines(on: Any) -> Any:
-    """Sets whether nodes record the user's source line; returns the old setting."""
+def swap_autocast(dtype: Any, cache: Any) -> Any: ...
+def swap_contents(first: Any, second: Any) -> Any: ...
+def swap_inference_mode(on: Any) -> Any: ...
+def swap_overrides_off(off: Any) -> Any: ...
+def swap_source_lines(on: Any) -> Any: ...
 def swapaxes(input: Tensor, axis0: _int, axis1: _int) -> Tensor:
     """Swap two dimensions; the same as `torch.transpose` (a view).
 
@@ -11010,7 +10416,7 @@ def t(input: Tensor) -> Tensor:
         tensor([[1, 3],
                 [2, 4]])
     """
-def t_copy(input: Tensor, *, out: Any = None) -> Tensor:
+def t_copy(input: Tensor, *, out: Any = ...) -> Tensor:
     """Return a transposed copy of a matrix; see `torch.t`.
 
     Args:
@@ -11022,7 +10428,7 @@ def t_copy(input: Tensor, *, out: Any = None) -> Tensor:
         tensor([[1, 3],
                 [2, 4]])
     """
-def take(input: Tensor, index: Tensor, *, out: Any = None) -> Tensor:
+def take(input: Tensor, index: Tensor, *, out: Any = ...) -> Tensor:
     """Pick elements by their index in the flattened tensor.
 
     Args:
@@ -11034,7 +10440,7 @@ def take(input: Tensor, index: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.take(torch.tensor([[1, 2], [3, 4]]), torch.tensor([0, 3]))
         tensor([1, 4])
     """
-def take_along_dim(input: Tensor, indices: Tensor, dim: _int | None = None, *, out: Any = None) -> Tensor:
+def take_along_dim(input: Tensor, indices: Tensor, dim: _int | None = ..., *, out: Any = ...) -> Tensor:
     """Pick elements along a dimension by index, as `argmax` and `argsort` give them.
 
     As `torch.gather`, but `input` and `indices` are broadcast.
@@ -11050,7 +10456,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: _int | None = None, *, o
         >>> torch.take_along_dim(x, torch.argsort(x, dim=1), dim=1)
         tensor([[10, 20, 30]])
     """
-def tan(input: Tensor, *, out: Any = None) -> Tensor:
+def tan(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the tangent of each element, in radians.
 
     Args:
@@ -11061,9 +10467,8 @@ def tan(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.tan(torch.tensor([0.0, 0.5, 1.0]))
         tensor([0.0000, 0.5463, 1.5574])
     """
-def tangent_levels(t: Any) -> Any:
-    """Returns the dual levels at which a tensor has a tangent, ascending."""
-def tanh(input: Tensor, *, out: Any = None) -> Tensor:
+def tangent_levels(t: Any) -> Any: ...
+def tanh(input: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the hyperbolic tangent of each element.
 
     Args:
@@ -11075,7 +10480,7 @@ def tanh(input: Tensor, *, out: Any = None) -> Tensor:
         tensor([-0.7616,  0.0000,  0.7616])
     """
 @overload
-def tensor_split(input: Tensor, tensor_indices_or_sections: Tensor, dim: _int = 0) -> tuple[Tensor, ...]:
+def tensor_split(input: Tensor, tensor_indices_or_sections: Tensor, dim: _int = ...) -> tuple[Tensor, ...]:
     """Split a tensor into parts of nearly equal size, or at the given indices (views).
 
     Args:
@@ -11092,10 +10497,10 @@ def tensor_split(input: Tensor, tensor_indices_or_sections: Tensor, dim: _int = 
         [[0], [1, 2], [3, 4]]
     """
 @overload
-def tensor_split(input: Tensor, sections: _int, dim: _int = 0) -> tuple[Tensor, ...]: ...
+def tensor_split(input: Tensor, sections: _int, dim: _int = ...) -> tuple[Tensor, ...]: ...
 @overload
-def tensor_split(input: Tensor, indices: _int | Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]: ...
-def tensordot(input: Tensor, other: Tensor, dims_self: _int | Sequence[_int], dims_other: _int | Sequence[_int], *, out: Any = None) -> Tensor:
+def tensor_split(input: Tensor, indices: _int | Sequence[_int], dim: _int = ...) -> tuple[Tensor, ...]: ...
+def tensordot(input: Tensor, other: Tensor, dims_self: _int | Sequence[_int], dims_other: _int | Sequence[_int], *, out: Any = ...) -> Tensor:
     """Sum products over several dimensions of two tensors.
 
     Args:
@@ -11105,9 +10510,8 @@ def tensordot(input: Tensor, other: Tensor, dims_self: _int | Sequence[_int], di
         dims_other: dimensions of `other` that go with them.
         out: tensor to write the result into.
     """
-def thread_device() -> Any:
-    """Returns the default device as it was given, with or without an index."""
-def threshold(input: Tensor, threshold: _Number, value: _Number, *, out: Any = None) -> Tensor:
+def thread_device() -> Any: ...
+def threshold(input: Tensor, threshold: _Number, value: _Number, *, out: Any = ...) -> Tensor:
     """Replace the elements that are not above a threshold by a value.
 
     Args:
@@ -11131,25 +10535,10 @@ def tile(input: Tensor, dims: _int | Sequence[_int]) -> Tensor:
         >>> torch.tile(torch.tensor([[1, 2]]), (2,))
         tensor([[1, 2, 1, 2]])
     """
-def to_bytes(tensor: Any) -> Any:
-    """Returns the elements of a tensor, in order, as bytes."""
-def to_dlpack(tensor: Any, versioned: Any = False, copied: Any = False, read_only: Any = False) -> Any:
-    """Return a DLPack capsule that shares the memory of a CPU tensor.
-
-    Args:
-        tensor: the tensor.
-        versioned: whether to make a capsule of DLPack 1.0, which tells the following two. Default: `False`
-        copied: whether the memory is a copy. Default: `False`
-        read_only: whether the memory may not be written. Default: `False`
-
-    Examples:
-        >>> capsule = torch.to_dlpack(torch.tensor([1, 2]))
-        >>> torch.from_dlpack(capsule)
-        tensor([1, 2])
-    """
-def top_saved_hooks() -> Any:
-    """Returns the active pair of hooks."""
-def topk(input: Tensor, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True, *, out: Any = None) -> _ValuesIndices:
+def to_bytes(tensor: Any) -> Any: ...
+def to_dlpack(tensor: Any, versioned: Any = ..., copied: Any = ..., read_only: Any = ...) -> Any: ...
+def top_saved_hooks() -> Any: ...
+def topk(input: Tensor, k: _int, dim: _int = ..., largest: _bool = ..., sorted: _bool = ..., *, out: Any = ...) -> _ValuesIndices:
     """Return the `k` largest or smallest elements along a dimension, and their indices.
 
     Args:
@@ -11178,8 +10567,7 @@ def trace(input: Tensor) -> Tensor:
         >>> torch.trace(torch.tensor([[1, 2], [3, 4]]))
         tensor(5)
     """
-def tracked(t: Any) -> Any:
-    """Makes a tensor require gradients, and returns it."""
+def tracked(t: Any) -> Any: ...
 def transpose(input: Tensor, dim0: _int, dim1: _int) -> Tensor:
     """Swap two dimensions (a view).
 
@@ -11194,7 +10582,7 @@ def transpose(input: Tensor, dim0: _int, dim1: _int) -> Tensor:
                 [2, 5],
                 [3, 6]])
     """
-def transpose_copy(input: Tensor, dim0: _int, dim1: _int, *, out: Any = None) -> Tensor:
+def transpose_copy(input: Tensor, dim0: _int, dim1: _int, *, out: Any = ...) -> Tensor:
     """Return a copy with two dimensions swapped; see `torch.transpose`.
 
     Args:
@@ -11208,7 +10596,7 @@ def transpose_copy(input: Tensor, dim0: _int, dim1: _int, *, out: Any = None) ->
         torch.Size([3, 2])
     """
 @overload
-def trapezoid(y: Tensor, x: Tensor, dim: _int = -1) -> Tensor:
+def trapezoid(y: Tensor, x: Tensor, dim: _int = ...) -> Tensor:
     """Integrate `y` along a dimension by the trapezoidal rule.
 
     Args:
@@ -11224,9 +10612,9 @@ def trapezoid(y: Tensor, x: Tensor, dim: _int = -1) -> Tensor:
         tensor(6.5000)
     """
 @overload
-def trapezoid(y: Tensor, *, dx: _float = 1.0, dim: _int = -1) -> Tensor: ...
+def trapezoid(y: Tensor, *, dx: _float = ..., dim: _int = ...) -> Tensor: ...
 @overload
-def trapz(y: Tensor, x: Tensor, dim: _int = -1) -> Tensor:
+def trapz(y: Tensor, x: Tensor, dim: _int = ...) -> Tensor:
     """Integrate `y` along a dimension by the trapezoidal rule.
 
     Args:
@@ -11244,8 +10632,8 @@ def trapz(y: Tensor, x: Tensor, dim: _int = -1) -> Tensor:
     Another name of `torch.trapezoid`.
     """
 @overload
-def trapz(y: Tensor, *, dx: _float = 1.0, dim: _int = -1) -> Tensor: ...
-def triangular_solve(input: Tensor, A: Tensor, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False, *, out: Any = None) -> _SolutionClonedCoefficient:
+def trapz(y: Tensor, *, dx: _float = ..., dim: _int = ...) -> Tensor: ...
+def triangular_solve(input: Tensor, A: Tensor, upper: _bool = ..., transpose: _bool = ..., unitriangular: _bool = ..., *, out: Any = ...) -> _SolutionClonedCoefficient:
     """Solve `A @ X = input` with triangular matrices; `torch.linalg.solve_triangular` is the newer form.
 
     Args:
@@ -11265,7 +10653,7 @@ def triangular_solve(input: Tensor, A: Tensor, upper: _bool = True, transpose: _
         tensor([[1.],
                 [2.]])
     """
-def tril(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor:
+def tril(input: Tensor, diagonal: _int = ..., *, out: Any = ...) -> Tensor:
     """Return the lower triangular part of matrices, with zeros above the given diagonal.
 
     Args:
@@ -11279,7 +10667,7 @@ def tril(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor:
                 [1, 1, 0],
                 [1, 1, 1]])
     """
-def tril_indices(row: _int, col: _int, offset: _int = 0, *, dtype: _dtype | None = None, device: _device | _str | _int | None = None, layout: _str | None = None) -> Tensor:
+def tril_indices(row: _int, col: _int, offset: _int = ..., *, dtype: _dtype | None = ..., device: _device | _str | _int | None = ..., layout: _str | None = ...) -> Tensor:
     """Return the row and column indices of the lower triangle of a matrix.
 
     Args:
@@ -11295,7 +10683,7 @@ def tril_indices(row: _int, col: _int, offset: _int = 0, *, dtype: _dtype | None
         tensor([[0, 1, 1],
                 [0, 0, 1]])
     """
-def triu(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor:
+def triu(input: Tensor, diagonal: _int = ..., *, out: Any = ...) -> Tensor:
     """Return the upper triangular part of matrices, with zeros below the given diagonal.
 
     Args:
@@ -11309,7 +10697,7 @@ def triu(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor:
                 [0, 1, 1],
                 [0, 0, 1]])
     """
-def triu_indices(row: _int, col: _int, offset: _int = 0, *, dtype: _dtype | None = None, device: _device | _str | _int | None = None, layout: _str | None = None) -> Tensor:
+def triu_indices(row: _int, col: _int, offset: _int = ..., *, dtype: _dtype | None = ..., device: _device | _str | _int | None = ..., layout: _str | None = ...) -> Tensor:
     """Return the row and column indices of the upper triangle of a matrix.
 
     Args:
@@ -11325,7 +10713,7 @@ def triu_indices(row: _int, col: _int, offset: _int = 0, *, dtype: _dtype | None
         tensor([[0, 0, 1],
                 [0, 1, 1]])
     """
-def true_divide(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+def true_divide(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Divide `input` by `other`; as `torch.div` without a rounding mode.
 
     Args:
@@ -11337,7 +10725,7 @@ def true_divide(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = 
         >>> torch.true_divide(torch.tensor([1, 3]), 2)
         tensor([0.5000, 1.5000])
     """
-def trunc(input: Tensor, *, out: Any = None) -> Tensor:
+def trunc(input: Tensor, *, out: Any = ...) -> Tensor:
     """Truncate each element: round it towards zero to a whole number.
 
     Args:
@@ -11352,7 +10740,7 @@ uint16: AbsentDType
 uint32: AbsentDType
 uint64: AbsentDType
 uint8: _dtype
-def unbind(input: Tensor, dim: _int = 0) -> tuple[Tensor, ...]:
+def unbind(input: Tensor, dim: _int = ...) -> tuple[Tensor, ...]:
     """Split a tensor into all its slices along a dimension, without that dimension (views).
 
     Args:
@@ -11366,7 +10754,7 @@ def unbind(input: Tensor, dim: _int = 0) -> tuple[Tensor, ...]:
         >>> torch.unbind(torch.tensor([[1, 2], [3, 4]]))
         (tensor([1, 2]), tensor([3, 4]))
     """
-def unbind_copy(input: Tensor, dim: _int = 0, *, out: Any = None) -> tuple[Tensor, ...]:
+def unbind_copy(input: Tensor, dim: _int = ..., *, out: Any = ...) -> tuple[Tensor, ...]:
     """Return copies of all slices along a dimension; see `torch.unbind`.
 
     Args:
@@ -11390,7 +10778,7 @@ def unflatten(input: Tensor, dim: _int, sizes: _int | Sequence[_int]) -> Tensor:
         >>> torch.unflatten(torch.zeros(2, 6), 1, (3, -1)).shape
         torch.Size([2, 3, 2])
     """
-def unfold_copy(input: Tensor, dimension: _int, size: _int, step: _int, *, out: Any = None) -> Tensor:
+def unfold_copy(input: Tensor, dimension: _int, size: _int, step: _int, *, out: Any = ...) -> Tensor:
     """Return a copy of the sliding windows along a dimension; see `Tensor.unfold`.
 
     Args:
@@ -11405,7 +10793,7 @@ def unfold_copy(input: Tensor, dimension: _int, size: _int, step: _int, *, out: 
         tensor([[0, 1],
                 [2, 3]])
     """
-def unique(input: Tensor, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
+def unique(input: Tensor, sorted: _bool = ..., return_inverse: _bool = ..., return_counts: _bool = ..., dim: _int | None = ...) -> Any:
     """Return the different elements of a tensor, or the different slices along a dimension.
 
     Args:
@@ -11424,7 +10812,7 @@ def unique(input: Tensor, sorted: _bool = True, return_inverse: _bool = False, r
         >>> torch.unique(torch.tensor([2, 1, 2]), return_counts=True)
         (tensor([1, 2]), tensor([1, 2]))
     """
-def unique_consecutive(input: Tensor, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
+def unique_consecutive(input: Tensor, return_inverse: _bool = ..., return_counts: _bool = ..., dim: _int | None = ...) -> Any:
     """Remove repeated elements, or slices along a dimension, that directly follow an equal one.
 
     Args:
@@ -11440,11 +10828,9 @@ def unique_consecutive(input: Tensor, return_inverse: _bool = False, return_coun
         >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 1]), return_counts=True)
         (tensor([1, 2, 1]), tensor([2, 1, 1]))
     """
-def unpack_dual(tensor: Any, level: Any) -> Any:
-    """Returns the tensor without its tangent, and the tangent."""
-def unrecorded(tensor: Any, keep: Any = False) -> Any:
-    """Returns the tensor detached from the graph; with `keep`, its tangents stay in the graph."""
-def unsafe_chunk(input: Tensor, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
+def unpack_dual(tensor: Any, level: Any) -> Any: ...
+def unrecorded(tensor: Any, keep: Any = ...) -> Any: ...
+def unsafe_chunk(input: Tensor, chunks: _int, dim: _int = ...) -> tuple[Tensor, ...]:
     """Split a tensor like `torch.chunk`, without tracking that the parts are views of the same tensor.
 
     Each part may be written in place, but then only that part should be used.
@@ -11458,7 +10844,7 @@ def unsafe_chunk(input: Tensor, chunks: _int, dim: _int = 0) -> tuple[Tensor, ..
         >>> [part.tolist() for part in torch.unsafe_chunk(torch.arange(5), 3)]
         [[0, 1], [2, 3], [4]]
     """
-def unsafe_split(input: Tensor, split_size: _int, dim: _int = 0) -> tuple[Tensor, ...]:
+def unsafe_split(input: Tensor, split_size: _int, dim: _int = ...) -> tuple[Tensor, ...]:
     """Split a tensor like `torch.split`, without tracking that the parts are views of the same tensor.
 
     Each part may be written in place, but then only that part should be used.
@@ -11472,7 +10858,7 @@ def unsafe_split(input: Tensor, split_size: _int, dim: _int = 0) -> tuple[Tensor
         >>> [part.tolist() for part in torch.unsafe_split(torch.arange(5), 2)]
         [[0, 1], [2, 3], [4]]
     """
-def unsafe_split_with_sizes(input: Tensor, split_sizes: _int | Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
+def unsafe_split_with_sizes(input: Tensor, split_sizes: _int | Sequence[_int], dim: _int = ...) -> tuple[Tensor, ...]:
     """Split a tensor like `torch.split_with_sizes`, without tracking that the parts are views of the same tensor.
 
     Each part may be written in place, but then only that part should be used.
@@ -11498,7 +10884,7 @@ def unsqueeze(input: Tensor, dim: _int) -> Tensor:
         tensor([[1],
                 [2]])
     """
-def unsqueeze_copy(input: Tensor, dim: _int, *, out: Any = None) -> Tensor:
+def unsqueeze_copy(input: Tensor, dim: _int, *, out: Any = ...) -> Tensor:
     """Return a copy with a new dimension of size 1; see `torch.unsqueeze`.
 
     Args:
@@ -11510,13 +10896,9 @@ def unsqueeze_copy(input: Tensor, dim: _int, *, out: Any = None) -> Tensor:
         >>> torch.unsqueeze_copy(torch.tensor([1, 2]), 0)
         tensor([[1, 2]])
     """
-def untracked(t: Any) -> Any:
-    """Returns a copy of the values that belongs to no transform."""
-def unwrap_batched(t: Any, level: Any) -> Any:
-    """Returns the tensor with the batch dimension of a level moved to the front, or None if it is not batched
-    at that level.
-    """
-def vander(x: Tensor, N: _int | None = None, increasing: _bool = False) -> Tensor:
+def untracked(t: Any) -> Any: ...
+def unwrap_batched(t: Any, level: Any) -> Any: ...
+def vander(x: Tensor, N: _int | None = ..., increasing: _bool = ...) -> Tensor:
     """Build a Vandermonde matrix: the powers of a vector's elements, as columns.
 
     Args:
@@ -11531,7 +10913,7 @@ def vander(x: Tensor, N: _int | None = None, increasing: _bool = False) -> Tenso
                 [9, 3, 1]])
     """
 @overload
-def var(input: Tensor, dim: _int | Sequence[_int] | None = None, *, correction: _Number | None = None, keepdim: _bool = False, out: Any = None) -> Tensor:
+def var(input: Tensor, dim: _int | Sequence[_int] | None = ..., *, correction: _Number | None = ..., keepdim: _bool = ..., out: Any = ...) -> Tensor:
     """Compute the variance of all elements, or over the given dimensions.
 
     Args:
@@ -11548,11 +10930,11 @@ def var(input: Tensor, dim: _int | Sequence[_int] | None = None, *, correction: 
         (tensor(1.6667), tensor(1.2500))
     """
 @overload
-def var(input: Tensor, dim: _int | Sequence[_int] | None, unbiased: _bool = True, keepdim: _bool = False, *, out: Any = None) -> Tensor: ...
+def var(input: Tensor, dim: _int | Sequence[_int] | None, unbiased: _bool = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor: ...
 @overload
-def var(input: Tensor, unbiased: _bool, *, out: Any = None) -> Tensor: ...
+def var(input: Tensor, unbiased: _bool, *, out: Any = ...) -> Tensor: ...
 @overload
-def var_mean(input: Tensor, dim: _int | Sequence[_int] | None = None, *, correction: _Number | None = None, keepdim: _bool = False) -> tuple[Tensor, Tensor]:
+def var_mean(input: Tensor, dim: _int | Sequence[_int] | None = ..., *, correction: _Number | None = ..., keepdim: _bool = ...) -> tuple[Tensor, Tensor]:
     """Compute the variance and the mean of all elements, or over the given dimensions.
 
     Args:
@@ -11567,10 +10949,10 @@ def var_mean(input: Tensor, dim: _int | Sequence[_int] | None = None, *, correct
         (tensor(1.6667), tensor(2.5000))
     """
 @overload
-def var_mean(input: Tensor, dim: _int | Sequence[_int] | None, unbiased: _bool = True, keepdim: _bool = False) -> tuple[Tensor, Tensor]: ...
+def var_mean(input: Tensor, dim: _int | Sequence[_int] | None, unbiased: _bool = ..., keepdim: _bool = ...) -> tuple[Tensor, Tensor]: ...
 @overload
 def var_mean(input: Tensor, unbiased: _bool) -> tuple[Tensor, Tensor]: ...
-def vdot(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+def vdot(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
     """Compute the dot product of two vectors, with the first one conjugated if it is complex.
 
     Args:
@@ -11582,7 +10964,6 @@ def vdot(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.vdot(torch.tensor([1 + 1j, 2j]), torch.tensor([1j, 2.0 + 0j]))
         tensor(1.-3.j)
     """
-version: _str
 def view_as_complex(input: Tensor) -> Tensor:
     """Return a view of pairs of real numbers, along the last dimension, as complex numbers.
 
@@ -11593,7 +10974,7 @@ def view_as_complex(input: Tensor) -> Tensor:
         >>> torch.view_as_complex(torch.tensor([[1.0, 2.0], [0.0, 3.0]]))
         tensor([1.+2.j, 0.+3.j])
     """
-def view_as_complex_copy(input: Tensor, *, out: Any = None) -> Tensor:
+def view_as_complex_copy(input: Tensor, *, out: Any = ...) -> Tensor:
     """Return a copy of pairs of real numbers as complex ones; see `torch.view_as_complex`.
 
     Args:
@@ -11615,7 +10996,7 @@ def view_as_real(input: Tensor) -> Tensor:
         tensor([[1., 2.],
                 [0., 3.]])
     """
-def view_as_real_copy(input: Tensor, *, out: Any = None) -> Tensor:
+def view_as_real_copy(input: Tensor, *, out: Any = ...) -> Tensor:
     """Return a copy of complex numbers as pairs of real ones; see `torch.view_as_real`.
 
     Args:
@@ -11627,7 +11008,7 @@ def view_as_real_copy(input: Tensor, *, out: Any = None) -> Tensor:
         tensor([[1., 2.]])
     """
 @overload
-def view_copy(input: Tensor, size: _int | Sequence[_int], *, out: Any = None) -> Tensor:
+def view_copy(input: Tensor, size: _int | Sequence[_int], *, out: Any = ...) -> Tensor:
     """Copy the tensor with another shape, or its bytes as another data type; see `Tensor.view`.
 
     Args:
@@ -11642,17 +11023,12 @@ def view_copy(input: Tensor, size: _int | Sequence[_int], *, out: Any = None) ->
                 [2, 3]])
     """
 @overload
-def view_copy(input: Tensor, dtype: _dtype, *, out: Any = None) -> Tensor: ...
-def vmap_calls() -> Any:
-    """Returns the active calls of `vmap`, innermost last."""
-def vmap_depth() -> Any:
-    """Returns the number of active calls of `vmap` in this thread."""
-def vmap_enter(size: Any, randomness: Any) -> Any:
-    """Begins a `vmap` over a batch dimension of `size`; returns its level."""
-def vmap_leave() -> Any:
-    """Ends the innermost `vmap`."""
-def vmap_swap_calls(calls: Any) -> Any:
-    """Replaces the active calls, so that a function runs as if within the given ones; returns the old ones."""
+def view_copy(input: Tensor, dtype: _dtype, *, out: Any = ...) -> Tensor: ...
+def vmap_calls() -> Any: ...
+def vmap_depth() -> Any: ...
+def vmap_enter(size: Any, randomness: Any) -> Any: ...
+def vmap_leave() -> Any: ...
+def vmap_swap_calls(calls: Any) -> Any: ...
 @overload
 def vsplit(input: Tensor, sections: _int) -> tuple[Tensor, ...]:
     """Split a tensor vertically: along the first dimension (views).
@@ -11668,7 +11044,7 @@ def vsplit(input: Tensor, sections: _int) -> tuple[Tensor, ...]:
     """
 @overload
 def vsplit(input: Tensor, indices: _int | Sequence[_int]) -> tuple[Tensor, ...]: ...
-def vstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
+def vstack(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor:
     """Stack tensors vertically: along the first dimension, with vectors as rows.
 
     Args:
@@ -11680,11 +11056,9 @@ def vstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
         tensor([[1, 2],
                 [3, 4]])
     """
-def wants_grad(t: Any) -> Any:
-    """Returns true if the physical tensor requires gradients."""
-def watch_writes(watcher: Any) -> Any:
-    """Calls `watcher(tensor)` before each in-place write of this thread; None stops that."""
-def where(condition: Tensor, input: Tensor | _Number | None = None, other: Tensor | _Number | None = None, *, out: Any = None) -> Any:
+def wants_grad(t: Any) -> Any: ...
+def watch_writes(watcher: Any) -> Any: ...
+def where(condition: Tensor, input: Tensor | _Number | None = ..., other: Tensor | _Number | None = ..., *, out: Any = ...) -> Any:
     """Select elements of `input` where `condition` is True, and elements of `other` elsewhere.
 
     All three are broadcast. With `condition` alone, return the indices of its True elements: a tuple with a tensor for
@@ -11703,9 +11077,8 @@ def where(condition: Tensor, input: Tensor | _Number | None = None, other: Tenso
         >>> torch.where(x > 0)
         (tensor([1]),)
     """
-def will_execute(node: Any) -> Any:
-    """Returns true if the running backward of this thread will execute a node."""
-def xlogy(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+def will_execute(node: Any) -> Any: ...
+def xlogy(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
     """Compute `input * log(other)`, with 0 where `input` is 0.
 
     Args:
@@ -11718,7 +11091,7 @@ def xlogy(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) 
         tensor([0.0000, 2.1972])
     """
 @overload
-def zeros(size: _int | Sequence[_int], *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor:
+def zeros(size: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
     """Return a tensor filled with zeros.
 
     Args:
@@ -11738,8 +11111,8 @@ def zeros(size: _int | Sequence[_int], *, dtype: _dtype | None = None, layout: _
         tensor([0, 0])
     """
 @overload
-def zeros(*size: _int, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor: ...
-def zeros_like(input: Tensor, *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, memory_format: _str | None = None) -> Tensor:
+def zeros(*size: _int, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor: ...
+def zeros_like(input: Tensor, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ...) -> Tensor:
     """Return zeros with the shape of another tensor, and its data type and device unless others are given.
 
     Args:

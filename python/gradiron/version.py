@@ -7,7 +7,7 @@ from .torch_version import TorchVersion
 
 __all__ = ["__version__", "cuda", "debug", "git_version", "gradiron", "hip", "xpu"]
 
-gradiron: str = _core.version
+gradiron: str = _core._version
 __version__ = TorchVersion(f"2.15.0+gradiron{gradiron}")
 debug = False
 # What it was built for: no CUDA, although devices are called so.

@@ -260,7 +260,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<generator::PyGenerator>()?;
     // Names that PyTorch does not have in its top-level package are set but not listed in `__all__`.
     module.setattr("Sizes", size::base(py)?)?;
-    module.setattr("version", env!("CARGO_PKG_VERSION"))?;
+    module.setattr("_version", env!("CARGO_PKG_VERSION"))?;
     for class in [
         py.get_type::<function::context::Ctx>(),
         py.get_type::<graph::hooks::Handle>(),

@@ -14,7 +14,7 @@ MODULES = """
 utils utils.benchmark utils.checkpoint utils.data.* utils.dlpack utils.hooks utils.collect_env utils.serialization utils.serialization.config testing random serialization
 linalg fft special storage multiprocessing.* amp.* hub library overrides backends.* distributions.* version torch_version jit
 compiler onnx utils.tensorboard utils.deterministic utils.cpp_extension accelerator mps xpu cpu cpu.amp.* types signal
-signal.windows sparse masked fx nested return_types cuda.nvtx cuda.random cuda.memory utils.model_zoo utils.bottleneck utils.backcompat
+signal.windows sparse masked fx nested return_types cuda.graphs cuda.nvtx cuda.random cuda.memory utils.model_zoo utils.bottleneck utils.backcompat
 utils.mobile_optimizer utils.flop_counter fx.graph fx.graph_module fx.interpreter fx.node fx.proxy fx.experimental
 fx.experimental.proxy_tensor ao ao.quantization jit.annotations
 nn.attention.bias nn.attention.flex_attention functional futures quasirandom onnx.symbolic_helper onnx.symbolic_opset11

@@ -2,9 +2,9 @@
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from test_gradients import by_row
 
 from library import T
-from test_gradients import by_row
 
 # These may be refused: the host reads elements while they run (how many results there are, whether an algorithm has succeeded or
 # an index is valid), or a kernel does not say what it keeps yet.

@@ -86,6 +86,7 @@ OTHERWISE = {
     "scripts/pictures.py": {"lstm"},
     "scripts/site/reference.py": {"complex", "random"},
     "scripts/sizes.py": {"std"},
+    "scripts/wheel.py": {"dist"},
 }
 
 

@@ -14,7 +14,7 @@ import sysconfig
 import zipfile
 from pathlib import Path
 
-from .. import version
+import gradiron
 
 _MODULE = '''\
 """This is not PyTorch: `gradiron-as-torch install` wrote it, so that `import torch` gives gradiron."""
@@ -35,7 +35,7 @@ gradiron.as_torch()  # Puts gradiron into `sys.modules`, where the import under 
 _METADATA = f"""\
 Metadata-Version: 2.1
 Name: torch
-Version: {version.__version__}
+Version: {gradiron.__version__}
 Summary: This is not PyTorch: it makes `import torch` give gradiron
 Project-URL: Homepage, https://github.com/gradiron/gradiron
 License: MIT
@@ -54,7 +54,7 @@ class StubError(Exception):
 
 def _files(**more: str) -> dict[str, bytes]:
     """Return the distribution's files by their paths in `site-packages`, `more` in its `.dist-info` among them."""
-    info = f"torch-{version.__version__}.dist-info"
+    info = f"torch-{gradiron.__version__}.dist-info"
     texts = {"METADATA": _METADATA, "WHEEL": _WHEEL, "top_level.txt": "torch\n", **more}
     files = {"torch/__init__.py": _MODULE.encode(), **{f"{info}/{name}": text.encode() for name, text in texts.items()}}
     record = []
@@ -121,7 +121,7 @@ def _remove(distribution: importlib.metadata.Distribution) -> None:
 def install() -> str:
     """Install the stub, or renew that of another version of gradiron."""
     stubs, folder = _stubs(), site_packages()
-    if [one.version for one in stubs] == [version.__version__]:
+    if [one.version for one in stubs] == [gradiron.__version__]:
         return f"{_told(stubs[0])} is there already."
     for stub in stubs:
         _remove(stub)
@@ -135,7 +135,7 @@ def install() -> str:
         for name in files:
             (folder / name).unlink(missing_ok=True)
         raise
-    return f"Installed torch {version.__version__} in {folder}: `import torch` gives gradiron."
+    return f"Installed torch {gradiron.__version__} in {folder}: `import torch` gives gradiron."
 
 
 def uninstall() -> str:
@@ -152,17 +152,17 @@ def status() -> str:
     stubs = _stubs()
     if not stubs:
         raise StubError("torch is not installed: `gradiron-as-torch install` makes gradiron answer to its name.")
-    if stubs[0].version != version.__version__:
+    if stubs[0].version != gradiron.__version__:
         raise StubError(
-            f"{_told(stubs[0])} is from another version than this gradiron {version.gradiron}: "
+            f"{_told(stubs[0])} is from another version than this gradiron {gradiron.version.gradiron}: "
             "`gradiron-as-torch install` renews it."
         )
-    return f"{_told(stubs[0])} is gradiron {version.gradiron}."
+    return f"{_told(stubs[0])} is gradiron {gradiron.version.gradiron}."
 
 
 def wheel(folder: Path) -> str:
     """Write the stub as a wheel, which any installer of packages takes."""
-    path = folder / f"torch-{version.__version__}-py3-none-any.whl"
+    path = folder / f"torch-{gradiron.__version__}-py3-none-any.whl"
     folder.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in _files().items():

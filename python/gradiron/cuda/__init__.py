@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._creation import LEGACY, legacy_type
 from .._types import OutOfMemoryError
+from . import graphs
 from ._gpu import checked_index, core, gpu, index_of
 from ._memory import (
     empty_cache,
@@ -43,8 +44,7 @@ from ._stream import (
     set_stream,
     stream,
 )
-
-from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing, make_graphed_callables
+from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing
 
 __all__ = [
     "CUDAGraph",
@@ -118,6 +118,7 @@ if TYPE_CHECKING:
     from .. import ShortTensor as ShortTensor
     from . import amp as amp
     from . import nvtx as nvtx
+    from .graphs import make_graphed_callables as make_graphed_callables
 else:
 
     def __getattr__(name: str) -> Any:
@@ -125,6 +126,8 @@ else:
 
         if name in ("amp", "nvtx"):
             return importlib.import_module(f".{name}", __name__)
+        if name == "make_graphed_callables":
+            return graphs.make_graphed_callables
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
