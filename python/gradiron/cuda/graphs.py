@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _core
 
 if TYPE_CHECKING:
-    from ..utils._graphed_callables import make_graphed_callables as make_graphed_callables
+    from ..nn._graphed_callables import make_graphed_callables as make_graphed_callables
 
 __all__ = ["CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed_callables"]
 
@@ -153,5 +153,5 @@ class graph:
 
 def __getattr__(name: str) -> Any:
     if name == "make_graphed_callables":
-        return importlib.import_module("..utils._graphed_callables", __package__).make_graphed_callables
+        return importlib.import_module("..nn._graphed_callables", __package__).make_graphed_callables
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -11,8 +11,8 @@ from .._core import Tensor
 from ..amp.autocast_mode import is_autocast_cache_enabled, is_autocast_enabled
 from ..autograd import Function, grad
 from ..cuda.graphs import CUDAGraph, graph
-from ..nn import Module
-from ._pytree import tree_flatten, tree_unflatten
+from ..utils._pytree import tree_flatten, tree_unflatten
+from .modules.module import Module
 
 
 def make_graphed_callables(
