@@ -103,116 +103,215 @@ class _ValuesIndices(NamedTuple):
 
 @final
 class AbsentDType:
+    """A data type that PyTorch has and gradiron does not; a tensor of it is refused."""
     @property
-    def is_complex(self) -> Any: ...
+    def is_complex(self) -> Any:
+        """True for complex types."""
     @property
-    def is_floating_point(self) -> Any: ...
+    def is_floating_point(self) -> Any:
+        """True for floating point types."""
     @property
-    def is_signed(self) -> Any: ...
+    def is_signed(self) -> Any:
+        """True for types with negative numbers."""
     @property
-    def itemsize(self) -> _int: ...
+    def itemsize(self) -> _int:
+        """The size of an element in bytes."""
+
+@final
+class Captured:
+    """Captured kernels."""
+    @property
+    def bytes(self) -> Any:
+        """The bytes of memory that only these kernels reach."""
+    @property
+    def kernels(self) -> Any:
+        """The number of kernels."""
+    def replay(self) -> Any:
+        """Run all kernels again."""
 
 @final
 class Generator:
+    """A generator of random numbers with a state of its own.
+
+    Args:
+        device: device on which numbers are drawn. Default: `"cpu"`
+
+    Examples:
+        >>> generator = torch.Generator().manual_seed(1)
+        >>> generator.initial_seed()
+        1
+        >>> torch.rand(2, generator=generator).shape
+        torch.Size([2])
+    """
     def __new__(cls, device: Any = ...) -> Any: ...
-    def clone_state(self) -> Any: ...
+    def clone_state(self) -> Any:
+        """Return another generator with the same state."""
     @property
-    def device(self) -> _device: ...
-    def get_state(self) -> Any: ...
-    def initial_seed(self) -> Any: ...
-    def manual_seed(self, seed: Any) -> Any: ...
-    def seed(self) -> Any: ...
-    def set_state(self, new_state: Any) -> Any: ...
+    def device(self) -> _device:
+        """The device on which the numbers are drawn."""
+    def get_state(self) -> Any:
+        """Return the state, as a tensor of bytes."""
+    def initial_seed(self) -> Any:
+        """Return the last seed."""
+    def manual_seed(self, seed: Any) -> Any:
+        """Seed the generator; the same seed gives the same numbers.
+
+        Args:
+            seed: an integer of 64 bits.
+        """
+    def seed(self) -> Any:
+        """Seed the generator with an unpredictable number, and return it."""
+    def set_state(self, new_state: Any) -> Any:
+        """Return to a state.
+
+        Args:
+            new_state: what `get_state` returned.
+        """
 
 class GradSwitch:
+    """Sets the grad mode inside a `with` block. The same object can be entered repeatedly, also inside itself."""
     def __enter__(self) -> Any: ...
-    def __exit__(self, _type: Any = ..., _value: Any = ..., _trace: Any = ...) -> Any: ...
+    def __exit__(self, _type: Any = None, _value: Any = None, _trace: Any = None) -> Any: ...
     def __new__(cls, to: Any, /) -> Any: ...
     @property
     def to(self) -> Any: ...
 
 class Node:
+    """An operation in the autograd graph; `grad_fn` of the tensors that it computed.
+
+    Examples:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> (x * 2).grad_fn.name()
+        'MulBackward0'
+    """
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
-    def __delattr__(self, name: Any, /) -> Any: ...
-    def __dir__(self) -> Any: ...
-    def __setattr__(self, name: Any, value: Any, /) -> Any: ...
+    def __delattr__(self, name: Any, /) -> Any:
+        """Implement delattr(self, name)."""
+    def __dir__(self) -> Any:
+        """Default dir() implementation."""
+    def __setattr__(self, name: Any, value: Any, /) -> Any:
+        """Implement setattr(self, name, value)."""
     @property
     def _input_metadata(self) -> Any: ...
     def _register_hook_dict(self, tensor: Any) -> Any: ...
     def _sequence_nr(self) -> Any: ...
     @property
-    def metadata(self) -> Any: ...
-    def name(self) -> Any: ...
+    def metadata(self) -> Any:
+        """A dictionary for the user's own data, kept as long as the node."""
+    def name(self) -> Any:
+        """Returns the operator's name with `Backward` and a number."""
     @property
-    def next_functions(self) -> Any: ...
-    def register_hook(self, hook: Any) -> Any: ...
-    def register_prehook(self, hook: Any) -> Any: ...
+    def next_functions(self) -> Any:
+        """The nodes to which the gradients flow, each with the number of its output."""
+    def register_hook(self, hook: Any) -> Any:
+        """Calls `hook(grad_inputs, grad_outputs)` after the node's derivative."""
+    def register_prehook(self, hook: Any) -> Any:
+        """Calls `hook(grad_outputs)` before the node's derivative."""
     @property
     def requires_grad(self) -> _bool: ...
     @requires_grad.setter
     def requires_grad(self, value: Any, /) -> None: ...
-    def saved(self) -> Any: ...
+    def saved(self) -> Any:
+        """Returns the tensors that the node saved, as pairs of name and tensor."""
     @property
-    def variable(self) -> Any: ...
+    def variable(self) -> Any:
+        """The leaf into which an AccumulateGrad node accumulates."""
 
 @final
 class ProfilerMark:
+    """A span that the user opened; `end` closes it."""
     def end(self) -> Any: ...
 
 @final
 class Program:
+    """Pointwise arithmetic on several tensors in one pass. A value is a tuple: the name of a pointwise row, the values that
+    are its operands, the scalar to whose dtype numbers are rounded, and optionally the dtype to which operators would
+    promote the operands.
+    """
     def __new__(cls, nodes: Any, operands: Any, scalars: Any, numbers: Any, results: Any, kept: Any) -> Any: ...
-    def run(self, operands: Any, scalars: Any, numbers: Any, rounds: Any) -> Any: ...
+    def run(self, operands: Any, scalars: Any, numbers: Any, rounds: Any) -> Any:
+        """Runs the program over lists of tensors; a scalar is a list with one per tensor, or a single one for
+        all. Returns false if it did nothing because these tensors need operators.
+        """
 
 class RemovableHandle:
+    """Removes a hook: by `remove()`, or at the end of a `with` block. A handle that the user created removes
+    its id from dictionaries.
+    """
     def __copy__(self) -> Any: ...
     def __enter__(self) -> Any: ...
     def __exit__(self, *_args: Any) -> Any: ...
     def __new__(cls, hooks_dict: Any, *, extra_dict: Any = ...) -> Any: ...
     def __setstate__(self, state: Any) -> Any: ...
     @property
-    def hooks_dict_ref(self) -> Any: ...
+    def hooks_dict_ref(self) -> Any:
+        """A weak reference to the dictionary of the hook; None for hooks of tensors and nodes, which are in no
+        dictionary.
+        """
     @property
     def id(self) -> Any: ...
-    def remove(self) -> Any: ...
+    def remove(self) -> Any:
+        """Removes the hook; further calls do nothing."""
 
 @final
 class SavedTensor:
+    """A saved value of a node, in its packed form."""
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Any: ...
     @property
-    def data(self) -> Tensor: ...
+    def data(self) -> Tensor:
+        """The saved tensor, or the result of the pack hook; None once it is freed."""
     @data.setter
     def data(self, value: Any, /) -> None: ...
-    def register_hooks(self, pack_hook: Any = ..., unpack_hook: Any = ...) -> Any: ...
-    def unpack(self) -> Any: ...
+    def register_hooks(self, pack_hook: Any = None, unpack_hook: Any = None) -> Any:
+        """Packs this value with its own pair of hooks."""
+    def unpack(self) -> Any:
+        """Returns the tensor."""
     @property
-    def unpack_hook(self) -> Any: ...
+    def unpack_hook(self) -> Any:
+        """The hook that unpacks `data`, if any."""
 
 class Sizes(tuple[int, ...]):
     def __getitem__(self, key: Any, /) -> Any: ...
 
 class Tensor:
+    """A multi-dimensional array of numbers of one data type, whose operations autograd can record.
+
+    `torch.tensor` makes one of Python's numbers.
+
+    Examples:
+        >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> x.shape, x.dtype, x.device
+        (torch.Size([2, 2]), torch.float32, device(type='cpu'))
+    """
     @property
-    def H(self) -> Tensor: ...
+    def H(self) -> Tensor:
+        """The conjugate transpose of a matrix (a view)."""
     @property
-    def T(self) -> Tensor: ...
+    def T(self) -> Tensor:
+        """The tensor with its dimensions in reverse order: the transpose of a matrix (a view)."""
     def __abs__(self) -> Tensor: ...
     def __add__(self, other: Any, /) -> Tensor: ...
     def __and__(self, other: Any, /) -> Tensor: ...
-    def __array__(self, dtype: Any = ..., copy: Any = ...) -> Any: ...
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        """Return the array that `numpy.asarray` asks for."""
     __array_priority__: _int
-    def __array_wrap__(self, array: Any, *how: Any) -> Any: ...
+    def __array_wrap__(self, array: Any, *how: Any) -> Any:
+        """What NumPy's functions make of a tensor is a tensor; truth values are bytes, as in PyTorch."""
     def __bool__(self) -> _bool: ...
     def __complex__(self) -> Any: ...
     def __contains__(self, key: Any, /) -> _bool: ...
     def __deepcopy__(self, memo: Any) -> Any: ...
-    def __delitem__(self, key: Any, /) -> Any: ...
-    def __dlpack__(self, *, stream: Any = ..., max_version: Any = ..., dl_device: Any = ..., copy: Any = ..., read_only: Any = ...) -> Any: ...
-    def __dlpack_device__(self) -> Any: ...
+    def __delitem__(self, key: Any, /) -> Any:
+        """Delete self[key]."""
+    def __dlpack__(self, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: Any = None, read_only: Any = False) -> Any:
+        """A DLPack capsule over the tensor's memory, or over a copy of it."""
+    def __dlpack_device__(self) -> Any:
+        """Where DLPack finds the tensor: the kind of device and its number."""
     def __eq__(self, other: object, /) -> Tensor: ...  # type: ignore[override]
     def __float__(self) -> _float: ...
     def __floordiv__(self, other: Any, /) -> Tensor: ...
-    def __format__(self, spec: Any) -> Any: ...
+    def __format__(self, spec: Any) -> Any:
+        """The text of `format(t, spec)`: a 0-d tensor formats as its number, so that `f"{loss:.3f}"` works."""
     def __ge__(self, other: Any, /) -> Tensor: ...
     def __getitem__(self, key: Any, /) -> Tensor: ...
     def __gt__(self, other: Any, /) -> Tensor: ...
@@ -250,7 +349,7 @@ class Tensor:
     def __radd__(self, other: Any, /) -> Tensor: ...
     def __rand__(self, other: Any, /) -> Tensor: ...
     def __reduce_ex__(self, protocol: Any) -> Any: ...
-    def __repr__(self, *, tensor_contents: Any = ...) -> Any: ...
+    def __repr__(self, *, tensor_contents: Any = None) -> Any: ...
     def __reversed__(self) -> Any: ...
     def __rfloordiv__(self, other: Any, /) -> Tensor: ...
     def __rlshift__(self, other: Any, /) -> Tensor: ...
@@ -265,35 +364,48 @@ class Tensor:
     def __rtruediv__(self, other: Any, /) -> Tensor: ...
     def __rxor__(self, other: Any, /) -> Tensor: ...
     def __setitem__(self, key: Any, value: Any, /) -> None: ...
-    def __setstate__(self, state: Any) -> Any: ...
-    def __str__(self, *, tensor_contents: Any = ...) -> Any: ...
+    def __setstate__(self, state: Any) -> Any:
+        """Takes what a pickle holds of a tensor: long ago a storage and how the tensor lies in it, else what hangs on it."""
+    def __str__(self, *, tensor_contents: Any = None) -> Any: ...
     def __sub__(self, other: Any, /) -> Tensor: ...
     @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = ..., kwargs: Any = ...) -> Any: ...
+    def __torch_function__(cls, func: Any, types: Any, args: Any = ..., kwargs: Any = None) -> Any:
+        """What a subclass does with functions that are called with it: as ever, and results are of its class."""
     def __truediv__(self, other: Any, /) -> Tensor: ...
     def __xor__(self, other: Any, /) -> Tensor: ...
     @property
     def _backward_hooks(self) -> Any: ...
     @property
-    def _base(self) -> Tensor | None: ...
+    def _base(self) -> Tensor | None:
+        """The tensor that this one is a view of, or None."""
     @property
-    def _cdata(self) -> Any: ...
+    def _cdata(self) -> Any:
+        """A number that identifies the tensor."""
     @property
-    def _grad(self) -> Any: ...
+    def _grad(self) -> Any:
+        """The gradient that `backward` has accumulated, or None."""
     @property
-    def _grad_fn(self) -> Any: ...
-    def _indices(self) -> Any: ...
-    def _is_view(self) -> Any: ...
+    def _grad_fn(self) -> Any:
+        """Same as `grad_fn`; may be set to None."""
+    def _indices(self) -> Any:
+        """Of sparse tensors only."""
+    def _is_view(self) -> Any:
+        """Tell whether the tensor is a view of another one."""
     @staticmethod
-    def _make_subclass(cls: Any, data: Any, require_grad: Any = ...) -> Any: ...
-    def _nnz(self) -> Any: ...
+    def _make_subclass(cls: Any, data: Any, require_grad: Any = False) -> Any:
+        """Return a leaf of class `cls` that shares the memory of `data`."""
+    def _nnz(self) -> Any:
+        """Of sparse tensors only."""
     @property
     def _post_accumulate_grad_hooks(self) -> Any: ...
     def _storage_bytes(self) -> Any: ...
-    def _storage_id(self) -> Any: ...
-    def _values(self) -> Any: ...
+    def _storage_id(self) -> Any:
+        """Returns the id of the storage: equal for tensors that share memory."""
+    def _values(self) -> Any:
+        """Of sparse tensors only."""
     @property
-    def _version(self) -> _int: ...
+    def _version(self) -> _int:
+        """How often the elements were changed in place."""
     def abs(self) -> Tensor:
         """Compute the absolute value of each element; the magnitude of complex ones.
 
@@ -322,7 +434,7 @@ class Tensor:
         """
     def acosh_(self) -> Tensor:
         """In-place version of `torch.acosh`: write the result over the tensor itself."""
-    def add(self, other: Tensor | _Number, *, alpha: _Number = ...) -> Tensor:
+    def add(self, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
         """Add `other`, scaled by `alpha`, to `input`: `input + alpha * other`.
 
         Supports broadcasting and type promotion.
@@ -333,14 +445,14 @@ class Tensor:
 
         Method form of `torch.add`, whose docstring has examples.
         """
-    def add_(self, other: Tensor | _Number, *, alpha: _Number = ...) -> Tensor:
+    def add_(self, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
         """In-place version of `torch.add`: write the result over the tensor itself.
 
         Args:
             other: second operand, a tensor or a number, broadcast with the first.
             alpha: factor of `other`. Default: `1`
         """
-    def addbmm(self, batch1: Tensor, batch2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor:
+    def addbmm(self, batch1: Tensor, batch2: Tensor, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """Multiply batches of matrices, sum the products and add a matrix.
 
         The result is `beta * input + alpha * Σ batch1[i] @ batch2[i]`.
@@ -352,7 +464,7 @@ class Tensor:
 
         Method form of `torch.addbmm`, whose docstring has examples.
         """
-    def addbmm_(self, batch1: Tensor, batch2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor:
+    def addbmm_(self, batch1: Tensor, batch2: Tensor, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """In-place version of `torch.addbmm`: write the result over the tensor itself.
 
         Args:
@@ -360,7 +472,7 @@ class Tensor:
             beta: factor of `input`; with 0, its elements are ignored, NaN among them. Default: `1`
             alpha: factor of the sum of products. Default: `1`
         """
-    def addcdiv(self, tensor1: Tensor, tensor2: Tensor, value: _Number = ...) -> Tensor:
+    def addcdiv(self, tensor1: Tensor, tensor2: Tensor, value: _Number = 1) -> Tensor:
         """Add a quotient of two tensors, scaled by `value`: `input + value * tensor1 / tensor2`.
 
         Args:
@@ -370,7 +482,7 @@ class Tensor:
 
         Method form of `torch.addcdiv`, whose docstring has examples.
         """
-    def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, value: _Number = ...) -> Tensor:
+    def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, value: _Number = 1) -> Tensor:
         """In-place version of `torch.addcdiv`: write the result over the tensor itself.
 
         Args:
@@ -378,7 +490,7 @@ class Tensor:
             tensor2: the divisor, broadcast with `input`.
             value: factor of the quotient. Default: `1`
         """
-    def addcmul(self, tensor1: Tensor, tensor2: Tensor, value: _Number = ...) -> Tensor:
+    def addcmul(self, tensor1: Tensor, tensor2: Tensor, value: _Number = 1) -> Tensor:
         """Add a product of two tensors, scaled by `value`: `input + value * tensor1 * tensor2`.
 
         Args:
@@ -387,14 +499,14 @@ class Tensor:
 
         Method form of `torch.addcmul`, whose docstring has examples.
         """
-    def addcmul_(self, tensor1: Tensor, tensor2: Tensor, value: _Number = ...) -> Tensor:
+    def addcmul_(self, tensor1: Tensor, tensor2: Tensor, value: _Number = 1) -> Tensor:
         """In-place version of `torch.addcmul`: write the result over the tensor itself.
 
         Args:
             tensor1, tensor2: the factors, broadcast with `input`.
             value: factor of the product. Default: `1`
         """
-    def addmm(self, mat1: Tensor, mat2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor:
+    def addmm(self, mat1: Tensor, mat2: Tensor, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """Multiply two matrices and add a matrix: `beta * input + alpha * (mat1 @ mat2)`.
 
         Args:
@@ -404,7 +516,7 @@ class Tensor:
 
         Method form of `torch.addmm`, whose docstring has examples.
         """
-    def addmm_(self, mat1: Tensor, mat2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor:
+    def addmm_(self, mat1: Tensor, mat2: Tensor, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """In-place version of `torch.addmm`: write the result over the tensor itself.
 
         Args:
@@ -412,7 +524,7 @@ class Tensor:
             beta: factor of `input`; with 0, its elements are ignored, NaN among them. Default: `1`
             alpha: factor of the product. Default: `1`
         """
-    def addmv(self, mat: Tensor, vec: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor:
+    def addmv(self, mat: Tensor, vec: Tensor, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """Multiply a matrix by a vector and add a vector: `beta * input + alpha * (mat @ vec)`.
 
         Args:
@@ -423,7 +535,7 @@ class Tensor:
 
         Method form of `torch.addmv`, whose docstring has examples.
         """
-    def addmv_(self, mat: Tensor, vec: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor:
+    def addmv_(self, mat: Tensor, vec: Tensor, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """In-place version of `torch.addmv`: write the result over the tensor itself.
 
         Args:
@@ -432,7 +544,7 @@ class Tensor:
             beta: factor of `input`; with 0, its elements are ignored, NaN among them. Default: `1`
             alpha: factor of the product. Default: `1`
         """
-    def addr(self, vec1: Tensor, vec2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor:
+    def addr(self, vec1: Tensor, vec2: Tensor, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """Compute the outer product of two vectors and add a matrix: `beta * input + alpha * outer(vec1, vec2)`.
 
         Args:
@@ -442,7 +554,7 @@ class Tensor:
 
         Method form of `torch.addr`, whose docstring has examples.
         """
-    def addr_(self, vec1: Tensor, vec2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor:
+    def addr_(self, vec1: Tensor, vec2: Tensor, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """In-place version of `torch.addr`: write the result over the tensor itself.
 
         Args:
@@ -455,7 +567,7 @@ class Tensor:
 
         Method form of `torch.adjoint`, whose docstring has examples.
         """
-    def all(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ...) -> Tensor:
+    def all(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False) -> Tensor:
         """Tell whether all elements are True (not zero), in the whole tensor or over the given dimensions.
 
         Args:
@@ -464,7 +576,7 @@ class Tensor:
 
         Method form of `torch.all`, whose docstring has examples.
         """
-    def allclose(self, other: Tensor, rtol: _float = ..., atol: _float = ..., equal_nan: _bool = ...) -> _bool:
+    def allclose(self, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> _bool:
         """Tell whether all elements of two tensors are close: `|input - other| <= atol + rtol * |other|`.
 
         Args:
@@ -475,7 +587,7 @@ class Tensor:
 
         Method form of `torch.allclose`, whose docstring has examples.
         """
-    def amax(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ...) -> Tensor:
+    def amax(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False) -> Tensor:
         """Return the maximum over one or several dimensions.
 
         Unlike `torch.max` it gives no indices, and equal maxima share the gradient evenly.
@@ -486,7 +598,7 @@ class Tensor:
 
         Method form of `torch.amax`, whose docstring has examples.
         """
-    def amin(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ...) -> Tensor:
+    def amin(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False) -> Tensor:
         """Return the minimum over one or several dimensions.
 
         Unlike `torch.min` it gives no indices, and equal minima share the gradient evenly.
@@ -497,7 +609,7 @@ class Tensor:
 
         Method form of `torch.amin`, whose docstring has examples.
         """
-    def aminmax(self, *, dim: _int | None = ..., keepdim: _bool = ...) -> _MinMax:
+    def aminmax(self, *, dim: _int | None = None, keepdim: _bool = False) -> _MinMax:
         """Return both the minimum and the maximum, of all elements or along a dimension.
 
         Args:
@@ -514,7 +626,7 @@ class Tensor:
 
         Method form of `torch.angle`, whose docstring has examples.
         """
-    def any(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ...) -> Tensor:
+    def any(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False) -> Tensor:
         """Tell whether any element is True (not zero), in the whole tensor or over the given dimensions.
 
         Args:
@@ -523,7 +635,8 @@ class Tensor:
 
         Method form of `torch.any`, whose docstring has examples.
         """
-    def apply_(self, callable: Any) -> Any: ...
+    def apply_(self, callable: Any) -> Any:
+        """Replace each element by the result of a Python function; slow."""
     def arccos(self) -> Tensor:
         """Compute the arccosine (inverse cosine) of each element, in radians.
 
@@ -582,7 +695,7 @@ class Tensor:
         """
     def arctanh_(self) -> Tensor:
         """In-place version of `torch.atanh`: write the result over the tensor itself."""
-    def argmax(self, dim: _int | None = ..., keepdim: _bool = ...) -> Tensor:
+    def argmax(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
         """Return the index of the maximum, of all elements or along a dimension.
 
         Args:
@@ -591,7 +704,7 @@ class Tensor:
 
         Method form of `torch.argmax`, whose docstring has examples.
         """
-    def argmin(self, dim: _int | None = ..., keepdim: _bool = ...) -> Tensor:
+    def argmin(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
         """Return the index of the minimum, of all elements or along a dimension.
 
         Args:
@@ -600,7 +713,7 @@ class Tensor:
 
         Method form of `torch.argmin`, whose docstring has examples.
         """
-    def argsort(self, dim: _int = ..., descending: _bool = ..., stable: _bool = ...) -> Tensor:
+    def argsort(self, dim: _int = -1, descending: _bool = False, stable: _bool = False) -> Tensor:
         """Return the indices that sort a tensor along a dimension.
 
         Args:
@@ -615,7 +728,7 @@ class Tensor:
 
         Method form of `torch.argwhere`, whose docstring has examples.
         """
-    def as_strided(self, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = ...) -> Tensor:
+    def as_strided(self, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = None) -> Tensor:
         """Return a view of the tensor's memory with any sizes, strides and offset.
 
         Several elements of the view may be the same place in memory; writing into such a view is unsafe.
@@ -630,7 +743,7 @@ class Tensor:
 
         Method form of `torch.as_strided`, whose docstring has examples.
         """
-    def as_strided_(self, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = ...) -> Tensor:
+    def as_strided_(self, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = None) -> Tensor:
         """Give the tensor itself other sizes, strides and offset in its memory.
 
         Args:
@@ -638,8 +751,10 @@ class Tensor:
             stride: step in memory between neighboring elements of each dimension, in elements.
             storage_offset: place of the first element in the storage; that of `input` if not given.
         """
-    def as_strided_scatter(self, src: Any, size: Any, stride: Any, storage_offset: Any = ...) -> Any: ...
-    def as_subclass(self, cls: Any) -> Any: ...
+    def as_strided_scatter(self, src: Any, size: Any, stride: Any, storage_offset: Any = None) -> Any:
+        """See `torch.as_strided_scatter`."""
+    def as_subclass(self, cls: Any) -> Any:
+        """Return the same values with the same graph as an instance of `cls`."""
     def asin(self) -> Tensor:
         """Compute the arcsine (inverse sine) of each element, in radians.
 
@@ -684,8 +799,22 @@ class Tensor:
         """
     def atanh_(self) -> Tensor:
         """In-place version of `torch.atanh`: write the result over the tensor itself."""
-    def backward(self, gradient: Any = ..., retain_graph: Any = ..., create_graph: Any = ..., inputs: Any = ...) -> None: ...
-    def baddbmm(self, batch1: Tensor, batch2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor:
+    def backward(self, gradient: Any = None, retain_graph: Any = None, create_graph: Any = False, inputs: Any = None) -> None:
+        """Compute the gradients of this tensor and add them to the `grad` of the leaves that it was computed from.
+
+        Args:
+            gradient: gradient with respect to this tensor; may be left out for a single number, where it is 1.
+            retain_graph: whether to keep the graph for another call; `create_graph` if not given.
+            create_graph: whether the gradients are recorded, for derivatives of higher order. Default: `False`
+            inputs: leaves whose gradients are computed; all if not given.
+
+        Examples:
+            >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+            >>> (x * x).sum().backward()
+            >>> x.grad
+            tensor([2., 4.])
+        """
+    def baddbmm(self, batch1: Tensor, batch2: Tensor, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """Multiply batches of matrices and add a batch: `beta * input + alpha * (batch1 @ batch2)`.
 
         Args:
@@ -695,7 +824,7 @@ class Tensor:
 
         Method form of `torch.baddbmm`, whose docstring has examples.
         """
-    def baddbmm_(self, batch1: Tensor, batch2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor:
+    def baddbmm_(self, batch1: Tensor, batch2: Tensor, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """In-place version of `torch.baddbmm`: write the result over the tensor itself.
 
         Args:
@@ -703,7 +832,7 @@ class Tensor:
             beta: factor of `input`; with 0, its elements are ignored, NaN among them. Default: `1`
             alpha: factor of the product. Default: `1`
         """
-    def bernoulli(self, p: _float | None = ..., *, generator: Any = ...) -> Tensor:
+    def bernoulli(self, p: _float | None = None, *, generator: Any = None) -> Tensor:
         """Draw ones and zeros: ones with the probabilities in `input`.
 
         Args:
@@ -712,7 +841,7 @@ class Tensor:
 
         Method form of `torch.bernoulli`, whose docstring has examples.
         """
-    def bernoulli_(self, p: Tensor | _Number = ..., *, generator: Any = ...) -> Tensor:
+    def bernoulli_(self, p: Tensor | _Number = 0.5, *, generator: Any = None) -> Tensor:
         """Fill the tensor with ones with probability `p`, else zeros.
 
         Args:
@@ -723,8 +852,9 @@ class Tensor:
             >>> torch.empty(3).bernoulli_(1.0)
             tensor([1., 1., 1.])
         """
-    def bfloat16(self, memory_format: Any = ...) -> Tensor: ...
-    def bincount(self, weights: Tensor | None = ..., minlength: _int = ...) -> Tensor:
+    def bfloat16(self, memory_format: Any = None) -> Tensor:
+        """Convert to `torch.bfloat16`; returns the tensor itself if it has that dtype."""
+    def bincount(self, weights: Tensor | None = None, minlength: _int = 0) -> Tensor:
         """Count how often each value occurs in a vector of non-negative integers.
 
         Args:
@@ -818,7 +948,8 @@ class Tensor:
 
         Method form of `torch.bmm`, whose docstring has examples.
         """
-    def bool(self, memory_format: Any = ...) -> Tensor: ...
+    def bool(self, memory_format: Any = None) -> Tensor:
+        """Convert to `torch.bool`; returns the tensor itself if it has that dtype."""
     @overload
     def broadcast_to(self, size: _int | Sequence[_int]) -> Tensor:
         """Broadcast the tensor to a shape (a view).
@@ -830,8 +961,9 @@ class Tensor:
         """
     @overload
     def broadcast_to(self, *size: _int) -> Tensor: ...
-    def byte(self, memory_format: Any = ...) -> Tensor: ...
-    def cauchy_(self, median: _float = ..., sigma: _float = ..., *, generator: Any = ...) -> Tensor:
+    def byte(self, memory_format: Any = None) -> Tensor:
+        """Convert to `torch.uint8`; returns the tensor itself if it has that dtype."""
+    def cauchy_(self, median: _float = 0.0, sigma: _float = 1.0, *, generator: Any = None) -> Tensor:
         """Fill the tensor with numbers drawn from a Cauchy distribution.
 
         Args:
@@ -843,8 +975,10 @@ class Tensor:
             >>> torch.empty(3).cauchy_().shape
             torch.Size([3])
         """
-    def ccol_indices(self) -> Any: ...
-    def cdouble(self, memory_format: Any = ...) -> Any: ...
+    def ccol_indices(self) -> Any:
+        """Of sparse tensors only."""
+    def cdouble(self, memory_format: Any = None) -> Any:
+        """Convert to `torch.complex128`; returns the tensor itself if it has that dtype."""
     def ceil(self) -> Tensor:
         """Round each element up to a whole number.
 
@@ -852,10 +986,13 @@ class Tensor:
         """
     def ceil_(self) -> Tensor:
         """In-place version of `torch.ceil`: write the result over the tensor itself."""
-    def cfloat(self, memory_format: Any = ...) -> Any: ...
-    def chalf(self, memory_format: Any = ...) -> Any: ...
-    def char(self, memory_format: Any = ...) -> Tensor: ...
-    def cholesky_inverse(self, upper: _bool = ...) -> Tensor:
+    def cfloat(self, memory_format: Any = None) -> Any:
+        """Convert to `torch.complex64`; returns the tensor itself if it has that dtype."""
+    def chalf(self, memory_format: Any = None) -> Any:
+        """Convert to `torch.complex32`; returns the tensor itself if it has that dtype."""
+    def char(self, memory_format: Any = None) -> Tensor:
+        """Convert to `torch.int8`; returns the tensor itself if it has that dtype."""
+    def cholesky_inverse(self, upper: _bool = False) -> Tensor:
         """Compute the inverse of a matrix, given its Cholesky factor.
 
         Args:
@@ -863,7 +1000,7 @@ class Tensor:
 
         Method form of `torch.cholesky_inverse`, whose docstring has examples.
         """
-    def cholesky_solve(self, input2: Tensor, upper: _bool = ...) -> Tensor:
+    def cholesky_solve(self, input2: Tensor, upper: _bool = False) -> Tensor:
         """Solve `A @ X = B`, given a Cholesky factor of `A`.
 
         Args:
@@ -872,7 +1009,7 @@ class Tensor:
 
         Method form of `torch.cholesky_solve`, whose docstring has examples.
         """
-    def chunk(self, chunks: _int, dim: _int = ...) -> tuple[Tensor, ...]:
+    def chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
         """Split a tensor into at most `chunks` parts of equal size along a dimension (views).
 
         The last part may be smaller, and there may be fewer parts.
@@ -883,7 +1020,7 @@ class Tensor:
 
         Method form of `torch.chunk`, whose docstring has examples.
         """
-    def clamp(self, min: Tensor | _Number | None = ..., max: Tensor | _Number | None = ...) -> Tensor:
+    def clamp(self, min: Tensor | _Number | None = None, max: Tensor | _Number | None = None) -> Tensor:
         """Clamp all elements into the range `[min, max]`.
 
         Where `min` exceeds `max`, the result is `max`.
@@ -894,7 +1031,7 @@ class Tensor:
 
         Method form of `torch.clamp`, whose docstring has examples.
         """
-    def clamp_(self, min: Tensor | _Number | None = ..., max: Tensor | _Number | None = ...) -> Tensor:
+    def clamp_(self, min: Tensor | _Number | None = None, max: Tensor | _Number | None = None) -> Tensor:
         """In-place version of `torch.clamp`: write the result over the tensor itself.
 
         Args:
@@ -929,7 +1066,7 @@ class Tensor:
         Args:
             min: lower bound, a tensor or a number.
         """
-    def clip(self, min: Tensor | _Number | None = ..., max: Tensor | _Number | None = ...) -> Tensor:
+    def clip(self, min: Tensor | _Number | None = None, max: Tensor | _Number | None = None) -> Tensor:
         """Clamp all elements into the range `[min, max]`.
 
         Where `min` exceeds `max`, the result is `max`.
@@ -940,14 +1077,14 @@ class Tensor:
 
         Method form of `torch.clamp`, whose docstring has examples.
         """
-    def clip_(self, min: Tensor | _Number | None = ..., max: Tensor | _Number | None = ...) -> Tensor:
+    def clip_(self, min: Tensor | _Number | None = None, max: Tensor | _Number | None = None) -> Tensor:
         """In-place version of `torch.clamp`: write the result over the tensor itself.
 
         Args:
             min: lower bound, a tensor or a number; none if not given.
             max: upper bound, a tensor or a number; none if not given.
         """
-    def clone(self, *, memory_format: _str | None = ...) -> Tensor:
+    def clone(self, *, memory_format: _str | None = None) -> Tensor:
         """Return a copy of the tensor in memory of its own.
 
         Gradients flow through the copy to `input`; `detach()` stops them.
@@ -957,8 +1094,10 @@ class Tensor:
 
         Method form of `torch.clone`, whose docstring has examples.
         """
-    def coalesce(self) -> Any: ...
-    def col_indices(self) -> Any: ...
+    def coalesce(self) -> Any:
+        """Of sparse tensors only."""
+    def col_indices(self) -> Any:
+        """Of sparse tensors only."""
     def conj(self) -> Tensor:
         """Return the complex conjugate as a view, whose values are computed when they are read.
 
@@ -975,7 +1114,7 @@ class Tensor:
         """
     def conj_physical_(self) -> Tensor:
         """In-place version of `torch.conj_physical`: write the result over the tensor itself."""
-    def contiguous(self, *, memory_format: _str | None = ...) -> Tensor:
+    def contiguous(self, *, memory_format: _str | None = None) -> Tensor:
         """Return the tensor with its elements in order in memory: itself if they are already, else a copy.
 
         Args:
@@ -986,7 +1125,13 @@ class Tensor:
             >>> x.is_contiguous(), x.contiguous().is_contiguous()
             (False, True)
         """
-    def copy_(self, src: Any, non_blocking: Any = ...) -> Any: ...
+    def copy_(self, src: Any, non_blocking: Any = None) -> Any:
+        """Copy the elements of another tensor into this one, converted and broadcast.
+
+        Args:
+            src: the tensor to copy from.
+            non_blocking: not used.
+        """
     def copysign(self, other: Tensor | _Number) -> Tensor:
         """Combine the magnitude of `input` with the sign of `other`.
 
@@ -1031,7 +1176,7 @@ class Tensor:
         """
     @overload
     def count_nonzero(self, *dim: _int) -> Tensor: ...
-    def cov(self, *, correction: _int = ..., fweights: Tensor | None = ..., aweights: Tensor | None = ...) -> Tensor:
+    def cov(self, *, correction: _int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
         """Estimate the covariance matrix of variables, whose observations are the columns of `input`.
 
         Args:
@@ -1041,8 +1186,9 @@ class Tensor:
 
         Method form of `torch.cov`, whose docstring has examples.
         """
-    def cpu(self, memory_format: Any = ...) -> Tensor: ...
-    def cross(self, other: Tensor, dim: _int | None = ...) -> Tensor:
+    def cpu(self, memory_format: Any = None) -> Tensor:
+        """Copy to the CPU; returns the tensor itself if it is there."""
+    def cross(self, other: Tensor, dim: _int | None = None) -> Tensor:
         """Compute the cross product of vectors with three elements.
 
         Args:
@@ -1051,8 +1197,10 @@ class Tensor:
 
         Method form of `torch.cross`, whose docstring has examples.
         """
-    def crow_indices(self) -> Any: ...
-    def cuda(self, device: Any = ..., non_blocking: Any = ..., memory_format: Any = ...) -> Tensor: ...
+    def crow_indices(self) -> Any:
+        """Of sparse tensors only."""
+    def cuda(self, device: Any = None, non_blocking: Any = False, memory_format: Any = None) -> Tensor:
+        """Copy to a GPU; returns the tensor itself if it is there."""
     def cummax(self, dim: _int) -> _ValuesIndices:
         """Compute the cumulative maximum along a dimension, and the index where it was found.
 
@@ -1075,7 +1223,7 @@ class Tensor:
 
         Method form of `torch.cummin`, whose docstring has examples.
         """
-    def cumprod(self, dim: _int, *, dtype: _dtype | None = ...) -> Tensor:
+    def cumprod(self, dim: _int, *, dtype: _dtype | None = None) -> Tensor:
         """Compute the cumulative product of the elements along a dimension.
 
         Args:
@@ -1084,14 +1232,14 @@ class Tensor:
 
         Method form of `torch.cumprod`, whose docstring has examples.
         """
-    def cumprod_(self, dim: _int, dtype: _dtype | None = ...) -> Tensor:
+    def cumprod_(self, dim: _int, dtype: _dtype | None = None) -> Tensor:
         """Compute the cumulative product along a dimension, in place.
 
         Args:
             dim: dimension to work along; negative numbers count from the last one.
             dtype: data type that the elements are converted to before they are multiplied.
         """
-    def cumsum(self, dim: _int, *, dtype: _dtype | None = ...) -> Tensor:
+    def cumsum(self, dim: _int, *, dtype: _dtype | None = None) -> Tensor:
         """Compute the cumulative sum of the elements along a dimension.
 
         Args:
@@ -1100,7 +1248,7 @@ class Tensor:
 
         Method form of `torch.cumsum`, whose docstring has examples.
         """
-    def cumsum_(self, dim: _int, dtype: _dtype | None = ...) -> Tensor:
+    def cumsum_(self, dim: _int, dtype: _dtype | None = None) -> Tensor:
         """Compute the cumulative sum along a dimension, in place.
 
         Args:
@@ -1108,10 +1256,12 @@ class Tensor:
             dtype: data type that the elements are converted to before they are summed.
         """
     @property
-    def data(self) -> Tensor: ...
+    def data(self) -> Tensor:
+        """The same elements without history; autograd does not see what is written through it."""
     @data.setter
     def data(self, value: Any, /) -> None: ...
-    def data_ptr(self) -> Any: ...
+    def data_ptr(self) -> Any:
+        """Return the address of the first element."""
     def deg2rad(self) -> Tensor:
         """Convert angles from degrees to radians.
 
@@ -1119,7 +1269,8 @@ class Tensor:
         """
     def deg2rad_(self) -> Tensor:
         """In-place version of `torch.deg2rad`: write the result over the tensor itself."""
-    def dense_dim(self) -> Any: ...
+    def dense_dim(self) -> Any:
+        """Return the number of dense dimensions: all of a dense tensor."""
     def det(self) -> Tensor:
         """Compute the determinant of square matrices; the same as `torch.linalg.det`.
 
@@ -1130,8 +1281,9 @@ class Tensor:
     def detach_(self) -> Tensor:
         """Detach the tensor itself from the graph."""
     @property
-    def device(self) -> _device: ...
-    def diag(self, diagonal: _int = ...) -> Tensor:
+    def device(self) -> _device:
+        """The device on which the elements lie."""
+    def diag(self, diagonal: _int = 0) -> Tensor:
         """Build a diagonal matrix from a vector, or extract a diagonal of a matrix.
 
         Args:
@@ -1139,7 +1291,7 @@ class Tensor:
 
         Method form of `torch.diag`, whose docstring has examples.
         """
-    def diag_embed(self, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor:
+    def diag_embed(self, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> Tensor:
         """Build matrices with the last dimension of `input` on a diagonal, and zeros elsewhere.
 
         Args:
@@ -1148,7 +1300,7 @@ class Tensor:
 
         Method form of `torch.diag_embed`, whose docstring has examples.
         """
-    def diagflat(self, offset: _int = ...) -> Tensor:
+    def diagflat(self, offset: _int = 0) -> Tensor:
         """Build a diagonal matrix from the flattened elements of a tensor.
 
         Args:
@@ -1156,7 +1308,7 @@ class Tensor:
 
         Method form of `torch.diagflat`, whose docstring has examples.
         """
-    def diagonal(self, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor:
+    def diagonal(self, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
         """Return the diagonal of two dimensions, as the last dimension of the result (a view).
 
         Args:
@@ -1165,7 +1317,7 @@ class Tensor:
 
         Method form of `torch.diagonal`, whose docstring has examples.
         """
-    def diagonal_scatter(self, src: Tensor, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor:
+    def diagonal_scatter(self, src: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
         """Return a copy of `input` in which a diagonal is replaced by `src`.
 
         Args:
@@ -1175,7 +1327,7 @@ class Tensor:
 
         Method form of `torch.diagonal_scatter`, whose docstring has examples.
         """
-    def diff(self, n: _int = ..., dim: _int = ..., prepend: Tensor | None = ..., append: Tensor | None = ...) -> Tensor:
+    def diff(self, n: _int = 1, dim: _int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
         """Compute the differences of neighboring elements along a dimension, `n` times.
 
         Args:
@@ -1192,9 +1344,11 @@ class Tensor:
         """
     def digamma_(self) -> Tensor:
         """In-place version of `torch.digamma`: write the result over the tensor itself."""
-    def dim(self) -> _int: ...
-    def dim_order(self, *, ambiguity_check: Any = ...) -> Any: ...
-    def dist(self, other: Tensor, p: _Number = ...) -> Tensor:
+    def dim(self) -> _int:
+        """Return the number of dimensions."""
+    def dim_order(self, *, ambiguity_check: Any = False) -> Any:
+        """The dimensions as they lie in memory, the one that varies slowest first."""
+    def dist(self, other: Tensor, p: _Number = 2) -> Tensor:
         """Compute the `p`-norm of the difference of two tensors.
 
         Args:
@@ -1203,7 +1357,7 @@ class Tensor:
 
         Method form of `torch.dist`, whose docstring has examples.
         """
-    def div(self, other: Tensor | _Number, rounding_mode: _str | None = ...) -> Tensor:
+    def div(self, other: Tensor | _Number, rounding_mode: _str | None = None) -> Tensor:
         """Divide `input` by `other`, element by element.
 
         Supports broadcasting and type promotion. Integers give floating point quotients unless a rounding mode is given.
@@ -1214,14 +1368,14 @@ class Tensor:
 
         Method form of `torch.div`, whose docstring has examples.
         """
-    def div_(self, other: Tensor | _Number, rounding_mode: _str | None = ...) -> Tensor:
+    def div_(self, other: Tensor | _Number, rounding_mode: _str | None = None) -> Tensor:
         """In-place version of `torch.div`: write the result over the tensor itself.
 
         Args:
             other: the divisor, a tensor or a number.
             rounding_mode: None for true division, `"trunc"` to round towards zero, `"floor"` to round down.
         """
-    def divide(self, other: Tensor | _Number, rounding_mode: _str | None = ...) -> Tensor:
+    def divide(self, other: Tensor | _Number, rounding_mode: _str | None = None) -> Tensor:
         """Divide `input` by `other`, element by element.
 
         Supports broadcasting and type promotion. Integers give floating point quotients unless a rounding mode is given.
@@ -1232,7 +1386,7 @@ class Tensor:
 
         Method form of `torch.div`, whose docstring has examples.
         """
-    def divide_(self, other: Tensor | _Number, rounding_mode: _str | None = ...) -> Tensor:
+    def divide_(self, other: Tensor | _Number, rounding_mode: _str | None = None) -> Tensor:
         """In-place version of `torch.div`: write the result over the tensor itself.
 
         Args:
@@ -1247,7 +1401,8 @@ class Tensor:
 
         Method form of `torch.dot`, whose docstring has examples.
         """
-    def double(self, memory_format: Any = ...) -> Tensor: ...
+    def double(self, memory_format: Any = None) -> Tensor:
+        """Convert to `torch.float64`; returns the tensor itself if it has that dtype."""
     @overload
     def dsplit(self, sections: _int) -> tuple[Tensor, ...]:
         """Split a tensor depthwise: along the third dimension (views).
@@ -1263,8 +1418,10 @@ class Tensor:
     @overload
     def dsplit(self, *indices: _int) -> tuple[Tensor, ...]: ...
     @property
-    def dtype(self) -> _dtype: ...
-    def element_size(self) -> _int: ...
+    def dtype(self) -> _dtype:
+        """The data type of the elements."""
+    def element_size(self) -> _int:
+        """Return the number of bytes of one element."""
     def eq(self, other: Tensor | _Number) -> Tensor:
         """Compare element by element: True where `input == other`.
 
@@ -1355,7 +1512,7 @@ class Tensor:
         """
     def expm1_(self) -> Tensor:
         """In-place version of `torch.expm1`: write the result over the tensor itself."""
-    def exponential_(self, lambd: _float = ..., *, generator: Any = ...) -> Tensor:
+    def exponential_(self, lambd: _float = 1.0, *, generator: Any = None) -> Tensor:
         """Fill the tensor with numbers drawn from an exponential distribution.
 
         Args:
@@ -1376,7 +1533,8 @@ class Tensor:
             >>> torch.zeros(2).fill_(7)
             tensor([7., 7.])
         """
-    def fill_diagonal_(self, fill_value: Any, wrap: Any = ...) -> Any: ...
+    def fill_diagonal_(self, fill_value: Any, wrap: Any = False) -> Any:
+        """Fill the main diagonal with a number; with `wrap`, it starts again below the last column of a tall matrix."""
     def fix(self) -> Tensor:
         """Truncate each element: round it towards zero to a whole number.
 
@@ -1384,7 +1542,7 @@ class Tensor:
         """
     def fix_(self) -> Tensor:
         """In-place version of `torch.trunc`: write the result over the tensor itself."""
-    def flatten(self, start_dim: _int = ..., end_dim: _int = ...) -> Tensor:
+    def flatten(self, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
         """Flatten a range of dimensions into one: a view where possible, else a copy.
 
         Args:
@@ -1414,7 +1572,8 @@ class Tensor:
 
         Method form of `torch.flipud`, whose docstring has examples.
         """
-    def float(self, memory_format: Any = ...) -> Tensor: ...
+    def float(self, memory_format: Any = None) -> Tensor:
+        """Convert to `torch.float32`; returns the tensor itself if it has that dtype."""
     def float_power(self, exponent: Tensor | _Number) -> Tensor:
         """Raise `input` to the power `exponent` in double precision.
 
@@ -1495,7 +1654,7 @@ class Tensor:
 
         Method form of `torch.frexp`, whose docstring has examples.
         """
-    def gather(self, dim: _int, index: Tensor, *, sparse_grad: _bool = ...) -> Tensor:
+    def gather(self, dim: _int, index: Tensor, *, sparse_grad: _bool = False) -> Tensor:
         """Pick elements along a dimension by index: for `dim=0`, `out[i][j] = input[index[i][j]][j]`.
 
         Args:
@@ -1533,7 +1692,7 @@ class Tensor:
         Args:
             other: second operand, a tensor or a number, broadcast with the first.
         """
-    def geometric_(self, p: _float, *, generator: Any = ...) -> Tensor:
+    def geometric_(self, p: _float, *, generator: Any = None) -> Tensor:
         """Fill the tensor with numbers drawn from a geometric distribution: trials up to the first success.
 
         Args:
@@ -1560,17 +1719,21 @@ class Tensor:
 
         Method form of `torch.ger`, whose docstring has examples.
         """
-    def get_device(self) -> _int: ...
+    def get_device(self) -> _int:
+        """Return the index of the GPU; -1 for the CPU."""
     @property
-    def grad(self) -> Tensor | None: ...
+    def grad(self) -> Tensor | None:
+        """The gradient that `backward` has accumulated, or None."""
     @grad.setter
     def grad(self, value: Any, /) -> None: ...
     @property
-    def grad_dtype(self) -> Any: ...
+    def grad_dtype(self) -> Any:
+        """The data type of this tensor's gradients, or None for any; can be set on leaves."""
     @grad_dtype.setter
     def grad_dtype(self, value: Any, /) -> None: ...
     @property
-    def grad_fn(self) -> Any: ...
+    def grad_fn(self) -> Any:
+        """The node of the graph that computed this tensor; None for leaves."""
     def greater(self, other: Tensor | _Number) -> Tensor:
         """Compare element by element: True where `input > other`.
 
@@ -1613,8 +1776,9 @@ class Tensor:
         Args:
             other: second operand, a tensor or a number, broadcast with the first.
         """
-    def half(self, memory_format: Any = ...) -> Tensor: ...
-    def hardshrink(self, lambd: _Number = ...) -> Tensor:
+    def half(self, memory_format: Any = None) -> Tensor:
+        """Convert to `torch.float16`; returns the tensor itself if it has that dtype."""
+    def hardshrink(self, lambd: _Number = 0.5) -> Tensor:
         """Apply hard shrinkage: set the elements within `[-lambd, lambd]` to zero.
 
         Args:
@@ -1636,7 +1800,7 @@ class Tensor:
         Args:
             values: results where `input` is zero; of the dtype of `input`, broadcast with it.
         """
-    def histc(self, bins: _int = ..., min: _Number = ..., max: _Number = ...) -> Tensor:
+    def histc(self, bins: _int = 100, min: _Number = 0, max: _Number = 0) -> Tensor:
         """Compute a histogram with bins of equal width.
 
         Elements outside `[min, max]` are not counted. If both are 0, the range is that of the elements.
@@ -1648,7 +1812,8 @@ class Tensor:
 
         Method form of `torch.histc`, whose docstring has examples.
         """
-    def histogram(self, bins: Any = ..., **options: Any) -> Any: ...
+    def histogram(self, bins: Any = 100, **options: Any) -> Any:
+        """Compute a histogram, see `torch.histogram`."""
     @overload
     def hsplit(self, sections: _int) -> tuple[Tensor, ...]:
         """Split a tensor horizontally: along the second dimension, vectors along the first (views).
@@ -1713,8 +1878,9 @@ class Tensor:
             other: the lower limits of the integral, not negative.
         """
     @property
-    def imag(self) -> Tensor: ...
-    def index_add(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = ...) -> Tensor:
+    def imag(self) -> Tensor:
+        """The imaginary part (a view)."""
+    def index_add(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1) -> Tensor:
         """Add the slices of `source`, scaled by `alpha`, to a copy of `input`, at indices along a dimension.
 
         Args:
@@ -1725,7 +1891,7 @@ class Tensor:
 
         Method form of `torch.index_add`, whose docstring has examples.
         """
-    def index_add_(self, dim: _int, index: Tensor, source: Tensor, alpha: _Number = ...) -> Tensor:
+    def index_add_(self, dim: _int, index: Tensor, source: Tensor, alpha: _Number = 1) -> Tensor:
         """Add the slices of `source`, scaled by `alpha`, to the tensor itself, at indices along a dimension.
 
         Args:
@@ -1770,7 +1936,7 @@ class Tensor:
             index: vector of indices along `dim`.
             value: a number, or a tensor that holds one.
         """
-    def index_put(self, indices: Sequence[Tensor], values: Tensor, accumulate: _bool = ...) -> Tensor:
+    def index_put(self, indices: Sequence[Tensor], values: Tensor, accumulate: _bool = False) -> Tensor:
         """Return a copy of `input` with `values` at the places that tensors of indices name: `input[indices] = values`.
 
         Args:
@@ -1780,7 +1946,7 @@ class Tensor:
 
         Method form of `torch.index_put`, whose docstring has examples.
         """
-    def index_put_(self, indices: Sequence[Tensor], values: Tensor, accumulate: _bool = ...) -> Tensor:
+    def index_put_(self, indices: Sequence[Tensor], values: Tensor, accumulate: _bool = False) -> Tensor:
         """Write `values` into the places that tensors of indices name, in place: `x[indices] = values`.
 
         Args:
@@ -1788,7 +1954,7 @@ class Tensor:
             values: the values to write, which can be broadcast to the places.
             accumulate: whether to add to the elements rather than to replace them. Default: `False`
         """
-    def index_reduce(self, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = ...) -> Tensor:
+    def index_reduce(self, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = True) -> Tensor:
         """Combine the slices of `source` into a copy of `input`, at indices along a dimension.
 
         Args:
@@ -1800,7 +1966,7 @@ class Tensor:
 
         Method form of `torch.index_reduce`, whose docstring has examples.
         """
-    def index_reduce_(self, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = ...) -> Tensor:
+    def index_reduce_(self, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = True) -> Tensor:
         """Combine the slices of `source` into the tensor itself, at indices along a dimension.
 
         Args:
@@ -1819,7 +1985,8 @@ class Tensor:
 
         Method form of `torch.index_select`, whose docstring has examples.
         """
-    def indices(self) -> Any: ...
+    def indices(self) -> Any:
+        """Of sparse tensors only."""
     def inner(self, other: Tensor) -> Tensor:
         """Compute dot products over the last dimension of both tensors, for all pairs of the others.
 
@@ -1828,13 +1995,15 @@ class Tensor:
 
         Method form of `torch.inner`, whose docstring has examples.
         """
-    def int(self, memory_format: Any = ...) -> Tensor: ...
+    def int(self, memory_format: Any = None) -> Tensor:
+        """Convert to `torch.int32`; returns the tensor itself if it has that dtype."""
     def inverse(self) -> Tensor:
         """Compute the inverse of square matrices; the same as `torch.linalg.inv`.
 
         Method form of `torch.inverse`, whose docstring has examples.
         """
-    def is_coalesced(self) -> Any: ...
+    def is_coalesced(self) -> Any:
+        """Of sparse tensors only."""
     def is_complex(self) -> _bool:
         """Tell whether the data type of the tensor is complex.
 
@@ -1847,20 +2016,40 @@ class Tensor:
 
         Method form of `torch.is_conj`, whose docstring has examples.
         """
-    def is_contiguous(self, *args: Any, memory_format: Any = ...) -> _bool: ...
+    def is_contiguous(self, *args: Any, memory_format: Any = None) -> _bool:
+        """Tell whether the elements lie in order in memory, without gaps.
+
+        Args:
+            memory_format: the order that is asked about; `torch.contiguous_format` if not given.
+        """
     @property
-    def is_cpu(self) -> _bool: ...
+    def is_cpu(self) -> _bool:
+        """Whether the elements lie in the memory of the CPU."""
     @property
-    def is_cuda(self) -> _bool: ...
-    def is_distributed(self) -> Any: ...
-    def is_floating_point(self) -> _bool: ...
-    def is_inference(self) -> Any: ...
+    def is_cuda(self) -> _bool:
+        """Whether the elements lie on a GPU."""
+    def is_distributed(self) -> Any:
+        """Return `False`: no tensor is distributed.
+
+        Args:
+            self: tensor.
+
+        Examples:
+            >>> torch.is_distributed(torch.ones(1))
+            False
+        """
+    def is_floating_point(self) -> _bool:
+        """Tell whether the data type is a floating point one."""
+    def is_inference(self) -> Any:
+        """Tell whether the tensor was made in inference mode."""
     is_ipu: _bool
     @property
-    def is_leaf(self) -> _bool: ...
+    def is_leaf(self) -> _bool:
+        """Whether the tensor is a leaf of the graph: no recorded operation computed it."""
     is_maia: _bool
     @property
-    def is_meta(self) -> Any: ...
+    def is_meta(self) -> Any:
+        """Whether the tensor has a shape and a data type, but no elements."""
     is_mkldnn: _bool
     is_mps: _bool
     is_mtia: _bool
@@ -1878,7 +2067,8 @@ class Tensor:
 
         Method form of `torch.is_nonzero`, whose docstring has examples.
         """
-    def is_pinned(self, device: Any = ...) -> _bool: ...
+    def is_pinned(self, device: Any = None) -> _bool:
+        """Return `False`, as memory is never pinned."""
     is_quantized: _bool
     def is_same_size(self, other: Tensor) -> _bool:
         """Tell whether two tensors have the same shape.
@@ -1899,7 +2089,8 @@ class Tensor:
             >>> x.is_set_to(x.detach()), x.is_set_to(x.clone())
             (True, False)
         """
-    def is_shared(self) -> _bool: ...
+    def is_shared(self) -> _bool:
+        """Return whether the memory is shared with other processes."""
     def is_signed(self) -> _bool:
         """Tell whether the data type of a tensor is signed.
 
@@ -1910,7 +2101,7 @@ class Tensor:
     is_vulkan: _bool
     is_xla: _bool
     is_xpu: _bool
-    def isclose(self, other: Tensor, rtol: _float = ..., atol: _float = ..., equal_nan: _bool = ...) -> Tensor:
+    def isclose(self, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> Tensor:
         """Tell where two tensors are close: `|input - other| <= atol + rtol * |other|`.
 
         Args:
@@ -1951,10 +2142,13 @@ class Tensor:
 
         Method form of `torch.isreal`, whose docstring has examples.
         """
-    def istft(self, *args: Any, **kwargs: Any) -> Any: ...
-    def item(self) -> _Number: ...
+    def istft(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute the inverse short-time Fourier transform, see `torch.istft`."""
+    def item(self) -> _Number:
+        """Return the only element as a number of Python's."""
     @property
-    def itemsize(self) -> _int: ...
+    def itemsize(self) -> _int:
+        """The number of bytes of one element."""
     def kron(self, other: Tensor) -> Tensor:
         """Compute the Kronecker product: each element of `input` times the whole of `other`, as blocks.
 
@@ -1963,7 +2157,7 @@ class Tensor:
 
         Method form of `torch.kron`, whose docstring has examples.
         """
-    def kthvalue(self, k: _int, dim: _int = ..., keepdim: _bool = ...) -> _ValuesIndices:
+    def kthvalue(self, k: _int, dim: _int = -1, keepdim: _bool = False) -> _ValuesIndices:
         """Return the `k`-th smallest element along a dimension, and its index.
 
         Args:
@@ -2098,7 +2292,7 @@ class Tensor:
         """In-place version of `torch.log2`: write the result over the tensor itself."""
     def log_(self) -> Tensor:
         """In-place version of `torch.log`: write the result over the tensor itself."""
-    def log_normal_(self, mean: _float = ..., std: _float = ..., *, generator: Any = ...) -> Tensor:
+    def log_normal_(self, mean: _float = 1.0, std: _float = 2.0, *, generator: Any = None) -> Tensor:
         """Fill the tensor with numbers whose logarithms are drawn from a normal distribution.
 
         Args:
@@ -2110,7 +2304,7 @@ class Tensor:
             >>> torch.empty(3).log_normal_().shape
             torch.Size([3])
         """
-    def log_softmax(self, dim: _int, dtype: _dtype | None = ...) -> Tensor:
+    def log_softmax(self, dim: _int, dtype: _dtype | None = None) -> Tensor:
         """Apply the logarithm of softmax along a dimension; more accurate than `log(softmax(input))`.
 
         Args:
@@ -2199,7 +2393,7 @@ class Tensor:
         Args:
             other: second operand, broadcast with the first.
         """
-    def logit(self, eps: _float | None = ...) -> Tensor:
+    def logit(self, eps: _float | None = None) -> Tensor:
         """Compute the logit (log-odds), `log(input / (1 - input))`, the inverse of `sigmoid`.
 
         Args:
@@ -2207,13 +2401,13 @@ class Tensor:
 
         Method form of `torch.logit`, whose docstring has examples.
         """
-    def logit_(self, eps: _float | None = ...) -> Tensor:
+    def logit_(self, eps: _float | None = None) -> Tensor:
         """In-place version of `torch.logit`: write the result over the tensor itself.
 
         Args:
             eps: if given, `input` is first clamped to `[eps, 1 - eps]`.
         """
-    def logsumexp(self, dim: _int | Sequence[_int], keepdim: _bool = ...) -> Tensor:
+    def logsumexp(self, dim: _int | Sequence[_int], keepdim: _bool = False) -> Tensor:
         """Compute the logarithm of the sum of exponentials over dimensions, without overflow.
 
         Args:
@@ -2222,7 +2416,8 @@ class Tensor:
 
         Method form of `torch.logsumexp`, whose docstring has examples.
         """
-    def long(self, memory_format: Any = ...) -> Tensor: ...
+    def long(self, memory_format: Any = None) -> Tensor:
+        """Convert to `torch.int64`; returns the tensor itself if it has that dtype."""
     def lt(self, other: Tensor | _Number) -> Tensor:
         """Compare element by element: True where `input < other`.
 
@@ -2237,7 +2432,24 @@ class Tensor:
         Args:
             other: second operand, a tensor or a number, broadcast with the first.
         """
-    def lu(self, pivot: Any = ..., get_infos: Any = ...) -> Any: ...
+    def lu(self, pivot: Any = True, get_infos: Any = False) -> Any:
+        """Compute the LU factorization; deprecated in favour of `torch.linalg.lu_factor`.
+
+        A singular matrix raises no error.
+
+        Args:
+            self: matrix or batch of matrices.
+            pivot: pivot rows; false works on the GPU only. Default: `True`
+            get_infos: return a tensor of error codes too. Default: `False`
+
+        Returns:
+            A tuple of the packed factors and the pivots, and of the error codes if asked for.
+
+        Examples:
+            >>> LU, pivots = torch.lu(torch.eye(2))
+            >>> pivots
+            tensor([1, 2], dtype=torch.int32)
+        """
     def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
         """Solve `A @ X = B`, given the LU factorization of `A`; `torch.linalg.lu_solve` is the newer form.
 
@@ -2247,11 +2459,15 @@ class Tensor:
         Method form of `torch.lu_solve`, whose docstring has examples.
         """
     @property
-    def mH(self) -> Tensor: ...
+    def mH(self) -> Tensor:
+        """The conjugate transpose of each matrix, in the last two dimensions (a view)."""
     @property
-    def mT(self) -> Tensor: ...
-    def map2_(self, x: Any, y: Any, callable: Any) -> Any: ...
-    def map_(self, tensor: Any, callable: Any) -> Any: ...
+    def mT(self) -> Tensor:
+        """The transpose of each matrix: the last two dimensions swapped (a view)."""
+    def map2_(self, x: Any, y: Any, callable: Any) -> Any:
+        """Replace each element by a Python function of it and elements of two other tensors; slow."""
+    def map_(self, tensor: Any, callable: Any) -> Any:
+        """Replace each element by a Python function of it and an element of another tensor; slow."""
     def masked_fill(self, mask: Tensor, value: Tensor | _Number) -> Tensor:
         """Return a copy of `input` with one value wherever the mask is True.
 
@@ -2332,7 +2548,7 @@ class Tensor:
     @overload
     def max(self, other: Tensor) -> Tensor: ...
     @overload
-    def max(self, dim: _int, keepdim: _bool = ...) -> _ValuesIndices: ...
+    def max(self, dim: _int, keepdim: _bool = False) -> _ValuesIndices: ...
     def maximum(self, other: Tensor) -> Tensor:
         """Compute the element-wise maximum of two tensors; NaN where either is NaN.
 
@@ -2341,7 +2557,7 @@ class Tensor:
 
         Method form of `torch.maximum`, whose docstring has examples.
         """
-    def mean(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ...) -> Tensor:
+    def mean(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, dtype: _dtype | None = None) -> Tensor:
         """Compute the mean of all elements, or over the given dimensions.
 
         Args:
@@ -2367,7 +2583,7 @@ class Tensor:
         Method form of `torch.median`, whose docstring has examples.
         """
     @overload
-    def median(self, dim: _int, keepdim: _bool = ...) -> _ValuesIndices: ...
+    def median(self, dim: _int, keepdim: _bool = False) -> _ValuesIndices: ...
     @overload
     def min(self) -> Tensor:
         """Return the minimum of all elements, or with `dim` the minima along it and their indices.
@@ -2387,7 +2603,7 @@ class Tensor:
     @overload
     def min(self, other: Tensor) -> Tensor: ...
     @overload
-    def min(self, dim: _int, keepdim: _bool = ...) -> _ValuesIndices: ...
+    def min(self, dim: _int, keepdim: _bool = False) -> _ValuesIndices: ...
     def minimum(self, other: Tensor) -> Tensor:
         """Compute the element-wise minimum of two tensors; NaN where either is NaN.
 
@@ -2404,7 +2620,7 @@ class Tensor:
 
         Method form of `torch.mm`, whose docstring has examples.
         """
-    def mode(self, dim: _int = ..., keepdim: _bool = ...) -> _ValuesIndices:
+    def mode(self, dim: _int = -1, keepdim: _bool = False) -> _ValuesIndices:
         """Return the most frequent value along a dimension, the smallest of several, and an index where it occurs.
 
         Args:
@@ -2416,7 +2632,8 @@ class Tensor:
 
         Method form of `torch.mode`, whose docstring has examples.
         """
-    def module_load(self, other: Any, assign: Any = ...) -> Any: ...
+    def module_load(self, other: Any, assign: Any = False) -> Any:
+        """Return what replaces this parameter or buffer when `load_state_dict` swaps tensors."""
     def moveaxis(self, source: _int | Sequence[_int], destination: _int | Sequence[_int]) -> Tensor:
         """Move dimensions to other places; the same as `torch.movedim` (a view).
 
@@ -2456,7 +2673,7 @@ class Tensor:
         Args:
             other: second operand, a tensor or a number, broadcast with the first.
         """
-    def multinomial(self, num_samples: _int, replacement: _bool = ..., *, generator: Any = ...) -> Tensor:
+    def multinomial(self, num_samples: _int, replacement: _bool = False, *, generator: Any = None) -> Tensor:
         """Draw category indices with probabilities proportional to the weights in each row.
 
         Args:
@@ -2504,7 +2721,7 @@ class Tensor:
         Args:
             p: the dimension.
         """
-    def nan_to_num(self, nan: _float | None = ..., posinf: _float | None = ..., neginf: _float | None = ...) -> Tensor:
+    def nan_to_num(self, nan: _float | None = None, posinf: _float | None = None, neginf: _float | None = None) -> Tensor:
         """Replace NaN and infinities by finite numbers.
 
         Args:
@@ -2514,7 +2731,7 @@ class Tensor:
 
         Method form of `torch.nan_to_num`, whose docstring has examples.
         """
-    def nan_to_num_(self, nan: _float | None = ..., posinf: _float | None = ..., neginf: _float | None = ...) -> Tensor:
+    def nan_to_num_(self, nan: _float | None = None, posinf: _float | None = None, neginf: _float | None = None) -> Tensor:
         """In-place version of `torch.nan_to_num`: write the result over the tensor itself.
 
         Args:
@@ -2522,7 +2739,7 @@ class Tensor:
             posinf: value for positive infinity; the largest finite number of the dtype if not given.
             neginf: value for negative infinity; the lowest finite number of the dtype if not given.
         """
-    def nanmean(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ...) -> Tensor:
+    def nanmean(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None) -> Tensor:
         """Compute the mean of the elements that are not NaN, of all or over the given dimensions.
 
         Args:
@@ -2548,9 +2765,9 @@ class Tensor:
         Method form of `torch.nanmedian`, whose docstring has examples.
         """
     @overload
-    def nanmedian(self, dim: _int, keepdim: _bool = ...) -> _ValuesIndices: ...
+    def nanmedian(self, dim: _int, keepdim: _bool = False) -> _ValuesIndices: ...
     @overload
-    def nanquantile(self, q: Tensor, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: _str = ...) -> Tensor:
+    def nanquantile(self, q: Tensor, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear') -> Tensor:
         """Compute quantiles of the elements that are not NaN, of all or along a dimension.
 
         Args:
@@ -2563,8 +2780,8 @@ class Tensor:
         Method form of `torch.nanquantile`, whose docstring has examples.
         """
     @overload
-    def nanquantile(self, q: _float, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: _str = ...) -> Tensor: ...
-    def nansum(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ...) -> Tensor:
+    def nanquantile(self, q: _float, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear') -> Tensor: ...
+    def nansum(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None) -> Tensor:
         """Sum all elements, or over the given dimensions, with NaN taken as zero.
 
         Args:
@@ -2598,10 +2815,13 @@ class Tensor:
         Method form of `torch.narrow_copy`, whose docstring has examples.
         """
     @property
-    def nbytes(self) -> _int: ...
+    def nbytes(self) -> _int:
+        """The number of bytes of all elements."""
     @property
-    def ndim(self) -> _int: ...
-    def ndimension(self) -> _int: ...
+    def ndim(self) -> _int:
+        """The number of dimensions."""
+    def ndimension(self) -> _int:
+        """Return the number of dimensions, like `dim`."""
     def ne(self, other: Tensor | _Number) -> Tensor:
         """Compare element by element: True where `input != other`.
 
@@ -2630,10 +2850,12 @@ class Tensor:
         """
     def negative_(self) -> Tensor:
         """In-place version of `torch.neg`: write the result over the tensor itself."""
-    def nelement(self) -> _int: ...
-    def new(self, *args: Any, **kwargs: Any) -> Any: ...
+    def nelement(self) -> _int:
+        """Return the number of elements; the same as `numel`."""
+    def new(self, *args: Any, **kwargs: Any) -> Any:
+        """Create a tensor of this dtype and device from sizes or data; prefer `new_empty` or `new_tensor`."""
     @overload
-    def new_empty(self, size: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor:
+    def new_empty(self, size: _int | Sequence[_int], *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False) -> Tensor:
         """Return an uninitialized tensor of the given shape, with the data type and device of this tensor.
 
         Args:
@@ -2649,8 +2871,8 @@ class Tensor:
             torch.Size([2, 3])
         """
     @overload
-    def new_empty(self, *size: _int, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor: ...
-    def new_empty_strided(self, size: _int | Sequence[_int], stride: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor:
+    def new_empty(self, *size: _int, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False) -> Tensor: ...
+    def new_empty_strided(self, size: _int | Sequence[_int], stride: _int | Sequence[_int], *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False) -> Tensor:
         """Return an uninitialized tensor with the given sizes and strides, and this tensor's data type and device.
 
         Args:
@@ -2666,7 +2888,7 @@ class Tensor:
             >>> torch.tensor([1, 2]).new_empty_strided((2, 3), (1, 2)).stride()
             (1, 2)
         """
-    def new_full(self, size: _int | Sequence[_int], fill_value: _Number, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor:
+    def new_full(self, size: _int | Sequence[_int], fill_value: _Number, *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False) -> Tensor:
         """Return a tensor filled with one value, with the data type and device of this tensor.
 
         Args:
@@ -2683,7 +2905,7 @@ class Tensor:
             tensor([7., 7.])
         """
     @overload
-    def new_ones(self, size: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor:
+    def new_ones(self, size: _int | Sequence[_int], *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False) -> Tensor:
         """Return ones of the given shape, with the data type and device of this tensor unless others are given.
 
         Args:
@@ -2699,10 +2921,11 @@ class Tensor:
             tensor([1, 1, 1])
         """
     @overload
-    def new_ones(self, *size: _int, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor: ...
-    def new_tensor(self, data: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: Any = ...) -> Tensor: ...
+    def new_ones(self, *size: _int, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False) -> Tensor: ...
+    def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False) -> Tensor:
+        """Create a tensor with a copy of `data`, of this tensor's dtype and device unless given."""
     @overload
-    def new_zeros(self, size: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor:
+    def new_zeros(self, size: _int | Sequence[_int], *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False) -> Tensor:
         """Return zeros of the given shape, with the data type and device of this tensor unless others are given.
 
         Args:
@@ -2719,7 +2942,7 @@ class Tensor:
                     [0, 0]])
         """
     @overload
-    def new_zeros(self, *size: _int, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor: ...
+    def new_zeros(self, *size: _int, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False) -> Tensor: ...
     def nextafter(self, other: Tensor) -> Tensor:
         """Return the floating point number that follows `input` in the direction of `other`.
 
@@ -2734,7 +2957,7 @@ class Tensor:
         Args:
             other: the numbers towards which to go, broadcast with `input`.
         """
-    def nonzero(self, *, as_tuple: _bool = ...) -> Any:
+    def nonzero(self, *, as_tuple: _bool = False) -> Any:
         """Return the indices of all elements that are not zero.
 
         Args:
@@ -2745,8 +2968,9 @@ class Tensor:
 
         Method form of `torch.nonzero`, whose docstring has examples.
         """
-    def nonzero_static(self, *, size: Any, fill_value: Any = ...) -> Any: ...
-    def norm(self, p: Any = ..., dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ...) -> Tensor:
+    def nonzero_static(self, *, size: Any, fill_value: Any = -1) -> Any:
+        """See `torch.nonzero_static`."""
+    def norm(self, p: Any = None, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, dtype: _dtype | None = None) -> Tensor:
         """Compute the norm of all elements, or over the given dimensions.
 
         `torch.linalg.vector_norm` and `torch.linalg.matrix_norm` say more clearly which norm is meant.
@@ -2759,7 +2983,7 @@ class Tensor:
 
         Method form of `torch.norm`, whose docstring has examples.
         """
-    def normal_(self, mean: _float = ..., std: _float = ..., *, generator: Any = ...) -> Tensor:
+    def normal_(self, mean: _float = 0.0, std: _float = 1.0, *, generator: Any = None) -> Tensor:
         """Fill the tensor with numbers drawn from a normal distribution.
 
         Args:
@@ -2787,7 +3011,8 @@ class Tensor:
         """
     def numel(self) -> _int:
         """Return the number of elements."""
-    def numpy(self, *, force: Any = ...) -> NDArray[Any]: ...
+    def numpy(self, *, force: Any = False) -> NDArray[Any]:
+        """Return a NumPy array that shares the tensor's memory; with `force`, of a detached copy on the CPU if needed."""
     def orgqr(self, input2: Tensor) -> Tensor:
         """Compute the first columns of a product of Householder reflections; see `torch.linalg.householder_product`.
 
@@ -2796,7 +3021,7 @@ class Tensor:
 
         Method form of `torch.orgqr`, whose docstring has examples.
         """
-    def ormqr(self, input2: Tensor, input3: Tensor, left: _bool = ..., transpose: _bool = ...) -> Tensor:
+    def ormqr(self, input2: Tensor, input3: Tensor, left: _bool = True, transpose: _bool = False) -> Tensor:
         """Multiply a matrix by a product of Householder reflections, the `Q` of a QR factorization.
 
         Args:
@@ -2816,7 +3041,8 @@ class Tensor:
         Method form of `torch.outer`, whose docstring has examples.
         """
     @property
-    def output_nr(self) -> _int: ...
+    def output_nr(self) -> _int:
+        """The index of this tensor among the outputs of `grad_fn`."""
     @overload
     def permute(self, dims: _int | Sequence[_int]) -> Tensor:
         """Rearrange the dimensions of a tensor (a view).
@@ -2828,8 +3054,9 @@ class Tensor:
         """
     @overload
     def permute(self, *dims: _int) -> Tensor: ...
-    def pin_memory(self, device: Any = ...) -> Any: ...
-    def pinverse(self, rcond: _float = ...) -> Tensor:
+    def pin_memory(self, device: Any = None) -> Any:
+        """Return the tensor itself: copies to the GPU go through staging memory, so pinning has no use."""
+    def pinverse(self, rcond: _float = 1e-15) -> Tensor:
         """Compute the pseudoinverse of matrices; see `torch.linalg.pinv`.
 
         Args:
@@ -2868,7 +3095,7 @@ class Tensor:
 
         Method form of `torch.nn.functional.prelu`, whose docstring has examples.
         """
-    def prod(self, dim: _int | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ...) -> Tensor:
+    def prod(self, dim: _int | None = None, keepdim: _bool = False, dtype: _dtype | None = None) -> Tensor:
         """Multiply all elements, or those along one dimension.
 
         Args:
@@ -2878,7 +3105,7 @@ class Tensor:
 
         Method form of `torch.prod`, whose docstring has examples.
         """
-    def put(self, index: Tensor, source: Tensor, accumulate: _bool = ...) -> Tensor:
+    def put(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
         """Return a copy of `input` with values at indices of the flattened tensor.
 
         Args:
@@ -2888,7 +3115,7 @@ class Tensor:
 
         Method form of `torch.put`, whose docstring has examples.
         """
-    def put_(self, index: Tensor, source: Tensor, accumulate: _bool = ...) -> Tensor:
+    def put_(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
         """Write values into the tensor itself at indices of the flattened tensor.
 
         Args:
@@ -2897,7 +3124,7 @@ class Tensor:
             accumulate: whether to add to the elements rather than to replace them. Default: `False`
         """
     @overload
-    def quantile(self, q: Tensor, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: _str = ...) -> Tensor:
+    def quantile(self, q: Tensor, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear') -> Tensor:
         """Compute quantiles of all elements or along a dimension: the values below which given shares of them lie.
 
         Args:
@@ -2910,7 +3137,7 @@ class Tensor:
         Method form of `torch.quantile`, whose docstring has examples.
         """
     @overload
-    def quantile(self, q: _float, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: _str = ...) -> Tensor: ...
+    def quantile(self, q: _float, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear') -> Tensor: ...
     def rad2deg(self) -> Tensor:
         """Convert angles from radians to degrees.
 
@@ -2918,7 +3145,7 @@ class Tensor:
         """
     def rad2deg_(self) -> Tensor:
         """In-place version of `torch.rad2deg`: write the result over the tensor itself."""
-    def random_(self, from_: _int | None = ..., to: Any = ..., *, generator: Any = ...) -> Tensor:
+    def random_(self, from_: _int | None = ..., to: Any = None, *, generator: Any = None) -> Tensor:
         """Fill the tensor with integers drawn uniformly from `[from, to)`.
 
         Called with one number, that is `to`; with none, all that the data type can count exactly are drawn.
@@ -2938,7 +3165,8 @@ class Tensor:
         Method form of `torch.ravel`, whose docstring has examples.
         """
     @property
-    def real(self) -> Tensor: ...
+    def real(self) -> Tensor:
+        """The real part (a view)."""
     def reciprocal(self) -> Tensor:
         """Compute the reciprocal of each element, `1 / input`.
 
@@ -2946,9 +3174,26 @@ class Tensor:
         """
     def reciprocal_(self) -> Tensor:
         """In-place version of `torch.reciprocal`: write the result over the tensor itself."""
-    def record_stream(self, stream: Any) -> Any: ...
-    def register_hook(self, hook: Any) -> Any: ...
-    def register_post_accumulate_grad_hook(self, hook: Any) -> Any: ...
+    def record_stream(self, stream: Any) -> Any:
+        """Do nothing: a GPU has one stream, so memory is not reused too early."""
+    def register_hook(self, hook: Any) -> Any:
+        """Register a function that is called with the gradient of this tensor whenever it is computed.
+
+        Args:
+            hook: called as `hook(grad)`; what it returns, if not None, replaces the gradient.
+
+        Returns:
+            A handle with a method `remove()`.
+        """
+    def register_post_accumulate_grad_hook(self, hook: Any) -> Any:
+        """Register a function that is called after a gradient was added to the `grad` of this leaf.
+
+        Args:
+            hook: called as `hook(tensor)`.
+
+        Returns:
+            A handle with a method `remove()`.
+        """
     def relu(self) -> Tensor:
         """Apply the rectified linear unit (ReLU): `max(0, input)`.
 
@@ -3003,7 +3248,7 @@ class Tensor:
     @overload
     def repeat(self, *repeats: _int) -> Tensor: ...
     @overload
-    def repeat_interleave(self, repeats: Tensor, dim: _int | None = ..., output_size: _int | None = ...) -> Tensor:
+    def repeat_interleave(self, repeats: Tensor, dim: _int | None = None, output_size: _int | None = None) -> Tensor:
         """Repeat each element, or each slice along a dimension, right after itself.
 
         With `repeats` alone, return the indices that such a repetition takes: index `i`, `repeats[i]` times.
@@ -3016,14 +3261,20 @@ class Tensor:
         Method form of `torch.repeat_interleave`, whose docstring has examples.
         """
     @overload
-    def repeat_interleave(self, repeats: _int, dim: _int | None = ..., output_size: _int | None = ...) -> Tensor: ...
+    def repeat_interleave(self, repeats: _int, dim: _int | None = None, output_size: _int | None = None) -> Tensor: ...
     @overload
-    def repeat_interleave(self, *, output_size: _int | None = ...) -> Tensor: ...
+    def repeat_interleave(self, *, output_size: _int | None = None) -> Tensor: ...
     @property
-    def requires_grad(self) -> _bool: ...
+    def requires_grad(self) -> _bool:
+        """Whether autograd records operations on this tensor."""
     @requires_grad.setter
     def requires_grad(self, value: Any, /) -> None: ...
-    def requires_grad_(self, requires_grad: Any = ...) -> Tensor: ...
+    def requires_grad_(self, requires_grad: Any = True) -> Tensor:
+        """Set whether autograd records operations on this tensor, and return it.
+
+        Args:
+            requires_grad: whether to record them. Default: `True`
+        """
     @overload
     def reshape(self, shape: _int | Sequence[_int]) -> Tensor:
         """Return the elements with another shape: a view where strides allow, else a copy.
@@ -3046,8 +3297,20 @@ class Tensor:
             tensor([[0, 1],
                     [2, 3]])
         """
-    def resize_(self, *size: Any, memory_format: Any = ...) -> Any: ...
-    def resize_as_(self, the_template: Any, memory_format: Any = ...) -> Any: ...
+    def resize_(self, *size: Any, memory_format: Any = None) -> Any:
+        """Change the shape of the tensor itself, with more memory if needed; new elements are uninitialized.
+
+        Args:
+            size: new shape: a sequence, or the sizes one by one.
+            memory_format: memory format of the result.
+        """
+    def resize_as_(self, the_template: Any, memory_format: Any = None) -> Any:
+        """Change the shape of the tensor itself to that of another one; see `resize_`.
+
+        Args:
+            the_template: the tensor whose shape is taken.
+            memory_format: memory format of the result.
+        """
     def resolve_conj(self) -> Tensor:
         """Return a copy with computed values if the conjugate bit is set (see `torch.conj`), else the tensor itself.
 
@@ -3060,10 +3323,12 @@ class Tensor:
 
         Method form of `torch.resolve_neg`, whose docstring has examples.
         """
-    def retain_grad(self) -> Any: ...
+    def retain_grad(self) -> Any:
+        """Make a tensor that is not a leaf keep its gradient in `grad`."""
     @property
-    def retains_grad(self) -> _bool: ...
-    def roll(self, shifts: _int | Sequence[_int], dims: _int | Sequence[_int] | None = ...) -> Tensor:
+    def retains_grad(self) -> _bool:
+        """Whether this tensor is not a leaf and keeps its gradient in `grad`."""
+    def roll(self, shifts: _int | Sequence[_int], dims: _int | Sequence[_int] | None = None) -> Tensor:
         """Shift the elements along dimensions; those shifted out at the end come in at the start.
 
         Args:
@@ -3072,7 +3337,7 @@ class Tensor:
 
         Method form of `torch.roll`, whose docstring has examples.
         """
-    def rot90(self, k: _int = ..., dims: _int | Sequence[_int] = ...) -> Tensor:
+    def rot90(self, k: _int = 1, dims: _int | Sequence[_int] = ...) -> Tensor:
         """Rotate by 90 degrees in the plane of two dimensions, from the first towards the second.
 
         Args:
@@ -3081,7 +3346,7 @@ class Tensor:
 
         Method form of `torch.rot90`, whose docstring has examples.
         """
-    def round(self, decimals: _int | None = ...) -> Tensor:
+    def round(self, decimals: _int | None = None) -> Tensor:
         """Round each element to the nearest integer, halves to the even one.
 
         Args:
@@ -3089,13 +3354,14 @@ class Tensor:
 
         Method form of `torch.round`, whose docstring has examples.
         """
-    def round_(self, decimals: _int | None = ...) -> Tensor:
+    def round_(self, decimals: _int | None = None) -> Tensor:
         """In-place version of `torch.round`: write the result over the tensor itself.
 
         Args:
             decimals: decimal places to keep; negative ones round to tens, hundreds and so on. None: 0.
         """
-    def row_indices(self) -> Any: ...
+    def row_indices(self) -> Any:
+        """Of sparse tensors only."""
     def rsqrt(self) -> Tensor:
         """Compute the reciprocal of the square root of each element, `1 / sqrt(input)`.
 
@@ -3103,7 +3369,7 @@ class Tensor:
         """
     def rsqrt_(self) -> Tensor:
         """In-place version of `torch.rsqrt`: write the result over the tensor itself."""
-    def scatter(self, dim: _int, index: Tensor, src: Tensor | _Number | None = ..., value: _Number | None = ..., reduce: _str | None = ...) -> Tensor:
+    def scatter(self, dim: _int, index: Tensor, src: Tensor | _Number | None = None, value: _Number | None = None, reduce: _str | None = None) -> Tensor:
         """Write values into a copy of `input` by index: for `dim=0`, `out[index[i][j]][j] = src[i][j]`.
 
         Args:
@@ -3115,7 +3381,7 @@ class Tensor:
 
         Method form of `torch.scatter`, whose docstring has examples.
         """
-    def scatter_(self, dim: _int, index: Tensor, src: Tensor | _Number | None = ..., value: _Number | None = ..., reduce: _str | None = ...) -> Tensor:
+    def scatter_(self, dim: _int, index: Tensor, src: Tensor | _Number | None = None, value: _Number | None = None, reduce: _str | None = None) -> Tensor:
         """Write values into the tensor itself by index along a dimension.
 
         Args:
@@ -3143,7 +3409,7 @@ class Tensor:
             index: where each element of `src` goes along `dim`.
             src: the elements to add.
         """
-    def scatter_reduce(self, dim: _int, index: Tensor, src: Tensor, reduce: _str, *, include_self: _bool = ...) -> Tensor:
+    def scatter_reduce(self, dim: _int, index: Tensor, src: Tensor, reduce: _str, *, include_self: _bool = True) -> Tensor:
         """Combine values with a copy of `input` by index along a dimension.
 
         For `dim=0` and `"sum"`, `out[index[i][j]][j] += src[i][j]`.
@@ -3157,7 +3423,7 @@ class Tensor:
 
         Method form of `torch.scatter_reduce`, whose docstring has examples.
         """
-    def scatter_reduce_(self, dim: _int, index: Tensor, src: Tensor, reduce: _str, include_self: _bool = ...) -> Tensor:
+    def scatter_reduce_(self, dim: _int, index: Tensor, src: Tensor, reduce: _str, include_self: _bool = True) -> Tensor:
         """Combine values with the tensor itself by index along a dimension.
 
         Args:
@@ -3186,7 +3452,15 @@ class Tensor:
 
         Method form of `torch.select_scatter`, whose docstring has examples.
         """
-    def set_(self, source: Any = ..., storage_offset: Any = ..., size: Any = ..., stride: Any = ...) -> Any: ...
+    def set_(self, source: Any = None, storage_offset: Any = None, size: Any = None, stride: Any = None) -> Any:
+        """Make the tensor use the memory of another tensor or of a storage; without arguments, none.
+
+        Args:
+            source: the tensor or storage.
+            storage_offset: place of the first element, in elements.
+            size: new shape.
+            stride: new strides.
+        """
     def sgn(self) -> Tensor:
         """Compute the sign of each element; for complex numbers `input / |input|`, and 0 for 0.
 
@@ -3195,9 +3469,12 @@ class Tensor:
     def sgn_(self) -> Tensor:
         """In-place version of `torch.sgn`: write the result over the tensor itself."""
     @property
-    def shape(self) -> Size: ...
-    def share_memory_(self) -> Any: ...
-    def short(self, memory_format: Any = ...) -> Tensor: ...
+    def shape(self) -> Size:
+        """The size of each dimension."""
+    def share_memory_(self) -> Any:
+        """Move the elements into memory that other processes can share, together with views of the tensor."""
+    def short(self, memory_format: Any = None) -> Tensor:
+        """Convert to `torch.int16`; returns the tensor itself if it has that dtype."""
     def sigmoid(self) -> Tensor:
         """Apply the logistic sigmoid, `1 / (1 + exp(-input))`, with values between 0 and 1.
 
@@ -3239,10 +3516,15 @@ class Tensor:
     def sinh_(self) -> Tensor:
         """In-place version of `torch.sinh`: write the result over the tensor itself."""
     @overload
-    def size(self, dim: None = ...) -> Size: ...
+    def size(self, dim: None = ...) -> Size:
+        """Return the size of each dimension, or of one.
+
+        Args:
+            dim: which dimension; all if not given.
+        """
     @overload
     def size(self, dim: _int) -> _int: ...
-    def slice_scatter(self, src: Tensor, dim: _int = ..., start: _int | None = ..., end: _int | None = ..., step: _int = ...) -> Tensor:
+    def slice_scatter(self, src: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1) -> Tensor:
         """Return a copy of `input` in which a range of slices along a dimension is replaced by `src`.
 
         Args:
@@ -3262,7 +3544,7 @@ class Tensor:
 
         Method form of `torch.slogdet`, whose docstring has examples.
         """
-    def softmax(self, dim: _int, dtype: _dtype | None = ...) -> Tensor:
+    def softmax(self, dim: _int, dtype: _dtype | None = None) -> Tensor:
         """Apply softmax along a dimension: `exp(input) / sum(exp(input))`, so that the elements sum to 1.
 
         Args:
@@ -3271,7 +3553,7 @@ class Tensor:
 
         Method form of `torch.softmax`, whose docstring has examples.
         """
-    def sort(self, dim: _int = ..., descending: _bool = ..., stable: _bool | None = ...) -> _ValuesIndices:
+    def sort(self, dim: _int = -1, descending: _bool = False, stable: _bool | None = None) -> _ValuesIndices:
         """Sort the elements along a dimension.
 
         Args:
@@ -3284,16 +3566,18 @@ class Tensor:
 
         Method form of `torch.sort`, whose docstring has examples.
         """
-    def sparse_dim(self) -> Any: ...
-    def sparse_mask(self, mask: Any) -> Any: ...
-    def split(self, split_size: Any, dim: _int = ...) -> tuple[Tensor, ...]:
+    def sparse_dim(self) -> Any:
+        """Return the number of sparse dimensions: 0 for a dense tensor."""
+    def sparse_mask(self, mask: Any) -> Any:
+        """The elements where a sparse tensor has any."""
+    def split(self, split_size: Any, dim: _int = 0) -> tuple[Tensor, ...]:
         """Split the tensor into parts along a dimension (views).
 
         Args:
             split_size: size of each part (the last may be smaller), or a list of sizes.
             dim: dimension along which to split. Default: `0`
         """
-    def split_with_sizes(self, split_sizes: _int | Sequence[_int], dim: _int = ...) -> tuple[Tensor, ...]:
+    def split_with_sizes(self, split_sizes: _int | Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
         """Split a tensor into parts of the given sizes along a dimension (views).
 
         Args:
@@ -3345,7 +3629,7 @@ class Tensor:
     @overload
     def squeeze_(self, *dim: _int) -> Tensor: ...
     @overload
-    def std(self, dim: _int | Sequence[_int] | None = ..., *, correction: _Number | None = ..., keepdim: _bool = ...) -> Tensor:
+    def std(self, dim: _int | Sequence[_int] | None = None, *, correction: _Number | None = None, keepdim: _bool = False) -> Tensor:
         """Compute the standard deviation of all elements, or over the given dimensions.
 
         Args:
@@ -3357,18 +3641,27 @@ class Tensor:
         Method form of `torch.std`, whose docstring has examples.
         """
     @overload
-    def std(self, dim: _int | Sequence[_int] | None, unbiased: _bool = ..., keepdim: _bool = ...) -> Tensor: ...
+    def std(self, dim: _int | Sequence[_int] | None, unbiased: _bool = True, keepdim: _bool = False) -> Tensor: ...
     @overload
     def std(self, unbiased: _bool) -> Tensor: ...
-    def stft(self, *args: Any, **kwargs: Any) -> Any: ...
-    def storage(self) -> Any: ...
-    def storage_offset(self) -> _int: ...
-    def storage_type(self) -> Any: ...
+    def stft(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute the short-time Fourier transform, see `torch.stft`."""
+    def storage(self) -> Any:
+        """Return the memory that this tensor and its views share, as a `TypedStorage`."""
+    def storage_offset(self) -> _int:
+        """Return the place of the first element in the storage, in elements."""
+    def storage_type(self) -> Any:
+        """Return the former class of storages of this dtype."""
     @overload
-    def stride(self, dim: None = ...) -> tuple[_int, ...]: ...
+    def stride(self, dim: None = ...) -> tuple[_int, ...]:
+        """Return the step in memory between neighboring elements of each dimension, in elements, or of one.
+
+        Args:
+            dim: which dimension; all if not given.
+        """
     @overload
     def stride(self, dim: _int) -> _int: ...
-    def sub(self, other: Tensor | _Number, *, alpha: _Number = ...) -> Tensor:
+    def sub(self, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
         """Subtract `other`, scaled by `alpha`, from `input`: `input - alpha * other`.
 
         Supports broadcasting and type promotion.
@@ -3379,14 +3672,14 @@ class Tensor:
 
         Method form of `torch.sub`, whose docstring has examples.
         """
-    def sub_(self, other: Tensor | _Number, *, alpha: _Number = ...) -> Tensor:
+    def sub_(self, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
         """In-place version of `torch.sub`: write the result over the tensor itself.
 
         Args:
             other: second operand, a tensor or a number, broadcast with the first.
             alpha: factor of `other`. Default: `1`
         """
-    def subtract(self, other: Tensor | _Number, *, alpha: _Number = ...) -> Tensor:
+    def subtract(self, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
         """Subtract `other`, scaled by `alpha`, from `input`: `input - alpha * other`.
 
         Supports broadcasting and type promotion.
@@ -3397,14 +3690,14 @@ class Tensor:
 
         Method form of `torch.sub`, whose docstring has examples.
         """
-    def subtract_(self, other: Tensor | _Number, *, alpha: _Number = ...) -> Tensor:
+    def subtract_(self, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
         """In-place version of `torch.sub`: write the result over the tensor itself.
 
         Args:
             other: second operand, a tensor or a number, broadcast with the first.
             alpha: factor of `other`. Default: `1`
         """
-    def sum(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ...) -> Tensor:
+    def sum(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, dtype: _dtype | None = None) -> Tensor:
         """Sum all elements, or over the given dimensions.
 
         Integers and truth values are summed as int64.
@@ -3429,7 +3722,7 @@ class Tensor:
         """
     @overload
     def sum_to_size(self, *size: _int) -> Tensor: ...
-    def svd(self, some: _bool = ..., compute_uv: _bool = ...) -> _USV:
+    def svd(self, some: _bool = True, compute_uv: _bool = True) -> _USV:
         """Compute the singular value decomposition `U @ diag(S) @ V.mH`; `torch.linalg.svd` is the newer form.
 
         Args:
@@ -3488,7 +3781,7 @@ class Tensor:
 
         Method form of `torch.take`, whose docstring has examples.
         """
-    def take_along_dim(self, indices: Tensor, dim: _int | None = ...) -> Tensor:
+    def take_along_dim(self, indices: Tensor, dim: _int | None = None) -> Tensor:
         """Pick elements along a dimension by index, as `argmax` and `argsort` give them.
 
         As `torch.gather`, but `input` and `indices` are broadcast.
@@ -3514,7 +3807,7 @@ class Tensor:
     def tanh_(self) -> Tensor:
         """In-place version of `torch.tanh`: write the result over the tensor itself."""
     @overload
-    def tensor_split(self, tensor_indices_or_sections: Tensor, dim: _int = ...) -> tuple[Tensor, ...]:
+    def tensor_split(self, tensor_indices_or_sections: Tensor, dim: _int = 0) -> tuple[Tensor, ...]:
         """Split a tensor into parts of nearly equal size, or at the given indices (views).
 
         Args:
@@ -3526,9 +3819,9 @@ class Tensor:
         Method form of `torch.tensor_split`, whose docstring has examples.
         """
     @overload
-    def tensor_split(self, sections: _int, dim: _int = ...) -> tuple[Tensor, ...]: ...
+    def tensor_split(self, sections: _int, dim: _int = 0) -> tuple[Tensor, ...]: ...
     @overload
-    def tensor_split(self, indices: _int | Sequence[_int], dim: _int = ...) -> tuple[Tensor, ...]: ...
+    def tensor_split(self, indices: _int | Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]: ...
     @overload
     def tile(self, dims: _int | Sequence[_int]) -> Tensor:
         """Repeat the tensor along its last dimensions (a copy).
@@ -3540,14 +3833,29 @@ class Tensor:
         """
     @overload
     def tile(self, *dims: _int) -> Tensor: ...
-    def to(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def to_dense(self, dtype: Any = ..., *, masked_grad: Any = ...) -> Any: ...
-    def to_sparse(self, sparse_dim: Any = ..., *, layout: Any = ..., blocksize: Any = ..., dense_dim: Any = ...) -> Any: ...
-    def to_sparse_coo(self) -> Any: ...
-    def to_sparse_csc(self, dense_dim: Any = ...) -> Any: ...
-    def to_sparse_csr(self, dense_dim: Any = ...) -> Any: ...
-    def tolist(self) -> list[Any]: ...
-    def topk(self, k: _int, dim: _int = ..., largest: _bool = ..., sorted: _bool = ...) -> _ValuesIndices:
+    @overload
+    def to(self, dtype: _dtype, non_blocking: _bool = False, copy: _bool = False, *, memory_format: Any = None) -> Tensor:
+        """Convert to a dtype or device: `to(dtype)`, `to(device)`, `to(device, dtype)` or `to(other)`.
+
+        Returns the tensor itself if nothing changes, unless `copy=True`.
+        """
+    @overload
+    def to(self, device: _device | _str | _int | None = None, dtype: _dtype | None = None, non_blocking: _bool = False, copy: _bool = False, *, memory_format: Any = None) -> Tensor: ...
+    @overload
+    def to(self, other: Tensor, non_blocking: _bool = False, copy: _bool = False, *, memory_format: Any = None) -> Tensor: ...
+    def to_dense(self, dtype: Any = None, *, masked_grad: Any = None) -> Any:
+        """The tensor with its zeros: the tensor itself if it is not sparse."""
+    def to_sparse(self, sparse_dim: Any = None, *, layout: Any = None, blocksize: Any = None, dense_dim: Any = None) -> Any:
+        """Convert to a sparse tensor of its nonzero elements; `sparse_dim` is the number of dimensions that are sparse."""
+    def to_sparse_coo(self) -> Any:
+        """Convert to the sparse COO layout."""
+    def to_sparse_csc(self, dense_dim: Any = None) -> Any:
+        """Convert to the sparse CSC layout."""
+    def to_sparse_csr(self, dense_dim: Any = None) -> Any:
+        """Convert to the sparse CSR layout."""
+    def tolist(self) -> list[Any]:
+        """Return the elements as nested lists, or as a number."""
+    def topk(self, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True) -> _ValuesIndices:
         """Return the `k` largest or smallest elements along a dimension, and their indices.
 
         Args:
@@ -3582,7 +3890,7 @@ class Tensor:
             dim0: first of the two dimensions.
             dim1: second of the two dimensions.
         """
-    def triangular_solve(self, A: Tensor, upper: _bool = ..., transpose: _bool = ..., unitriangular: _bool = ...) -> _SolutionClonedCoefficient:
+    def triangular_solve(self, A: Tensor, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False) -> _SolutionClonedCoefficient:
         """Solve `A @ X = input` with triangular matrices; `torch.linalg.solve_triangular` is the newer form.
 
         Args:
@@ -3596,7 +3904,7 @@ class Tensor:
 
         Method form of `torch.triangular_solve`, whose docstring has examples.
         """
-    def tril(self, diagonal: _int = ...) -> Tensor:
+    def tril(self, diagonal: _int = 0) -> Tensor:
         """Return the lower triangular part of matrices, with zeros above the given diagonal.
 
         Args:
@@ -3604,13 +3912,13 @@ class Tensor:
 
         Method form of `torch.tril`, whose docstring has examples.
         """
-    def tril_(self, diagonal: _int = ...) -> Tensor:
+    def tril_(self, diagonal: _int = 0) -> Tensor:
         """In-place version of `torch.tril`: write the result over the tensor itself.
 
         Args:
             diagonal: which diagonal to keep up to: 0 the main one, positive ones above it, negative ones below. Default: `0`
         """
-    def triu(self, diagonal: _int = ...) -> Tensor:
+    def triu(self, diagonal: _int = 0) -> Tensor:
         """Return the upper triangular part of matrices, with zeros below the given diagonal.
 
         Args:
@@ -3618,7 +3926,7 @@ class Tensor:
 
         Method form of `torch.triu`, whose docstring has examples.
         """
-    def triu_(self, diagonal: _int = ...) -> Tensor:
+    def triu_(self, diagonal: _int = 0) -> Tensor:
         """In-place version of `torch.triu`: write the result over the tensor itself.
 
         Args:
@@ -3646,7 +3954,8 @@ class Tensor:
     def trunc_(self) -> Tensor:
         """In-place version of `torch.trunc`: write the result over the tensor itself."""
     @overload
-    def type(self, dtype: None = ...) -> _str: ...
+    def type(self, dtype: None = ...) -> _str:
+        """Return the name of the type, such as `"torch.FloatTensor"`, or convert to another type."""
     @overload
     def type(self, dtype: Any, non_blocking: _bool = ..., **kwargs: Any) -> Tensor: ...
     def type_as(self, other: Tensor) -> Tensor:
@@ -3659,7 +3968,7 @@ class Tensor:
             >>> torch.tensor([1, 2]).type_as(torch.zeros(1))
             tensor([1., 2.])
         """
-    def unbind(self, dim: _int = ...) -> tuple[Tensor, ...]:
+    def unbind(self, dim: _int = 0) -> tuple[Tensor, ...]:
         """Split a tensor into all its slices along a dimension, without that dimension (views).
 
         Args:
@@ -3693,7 +4002,7 @@ class Tensor:
                     [1, 2, 3],
                     [2, 3, 4]])
         """
-    def uniform_(self, from_: _float = ..., to: _float = ..., *, generator: Any = ...) -> Tensor:
+    def uniform_(self, from_: _float = ..., to: _float = 1.0, *, generator: Any = None) -> Tensor:
         """Fill the tensor with numbers drawn uniformly from `[from, to)`.
 
         Args:
@@ -3705,7 +4014,7 @@ class Tensor:
             >>> torch.empty(3).uniform_(0, 2).shape
             torch.Size([3])
         """
-    def unique(self, sorted: _bool = ..., return_inverse: _bool = ..., return_counts: _bool = ..., dim: _int | None = ...) -> Any:
+    def unique(self, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
         """Return the different elements of a tensor, or the different slices along a dimension.
 
         Args:
@@ -3719,7 +4028,7 @@ class Tensor:
 
         Method form of `torch.unique`, whose docstring has examples.
         """
-    def unique_consecutive(self, return_inverse: _bool = ..., return_counts: _bool = ..., dim: _int | None = ...) -> Any:
+    def unique_consecutive(self, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
         """Remove repeated elements, or slices along a dimension, that directly follow an equal one.
 
         Args:
@@ -3732,7 +4041,7 @@ class Tensor:
 
         Method form of `torch.unique_consecutive`, whose docstring has examples.
         """
-    def unsafe_chunk(self, chunks: _int, dim: _int = ...) -> tuple[Tensor, ...]:
+    def unsafe_chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
         """Split a tensor like `torch.chunk`, without tracking that the parts are views of the same tensor.
 
         Each part may be written in place, but then only that part should be used.
@@ -3743,7 +4052,7 @@ class Tensor:
 
         Method form of `torch.unsafe_chunk`, whose docstring has examples.
         """
-    def unsafe_split(self, split_size: _int, dim: _int = ...) -> tuple[Tensor, ...]:
+    def unsafe_split(self, split_size: _int, dim: _int = 0) -> tuple[Tensor, ...]:
         """Split a tensor like `torch.split`, without tracking that the parts are views of the same tensor.
 
         Each part may be written in place, but then only that part should be used.
@@ -3754,7 +4063,7 @@ class Tensor:
 
         Method form of `torch.unsafe_split`, whose docstring has examples.
         """
-    def unsafe_split_with_sizes(self, split_sizes: _int | Sequence[_int], dim: _int = ...) -> tuple[Tensor, ...]:
+    def unsafe_split_with_sizes(self, split_sizes: _int | Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
         """Split a tensor like `torch.split_with_sizes`, without tracking that the parts are views of the same tensor.
 
         Each part may be written in place, but then only that part should be used.
@@ -3779,10 +4088,12 @@ class Tensor:
         Args:
             dim: place of the new dimension in the result.
         """
-    def untyped_storage(self) -> Any: ...
-    def values(self) -> Any: ...
+    def untyped_storage(self) -> Any:
+        """Return the memory that this tensor and its views share."""
+    def values(self) -> Any:
+        """Of sparse tensors only."""
     @overload
-    def var(self, dim: _int | Sequence[_int] | None = ..., *, correction: _Number | None = ..., keepdim: _bool = ...) -> Tensor:
+    def var(self, dim: _int | Sequence[_int] | None = None, *, correction: _Number | None = None, keepdim: _bool = False) -> Tensor:
         """Compute the variance of all elements, or over the given dimensions.
 
         Args:
@@ -3794,7 +4105,7 @@ class Tensor:
         Method form of `torch.var`, whose docstring has examples.
         """
     @overload
-    def var(self, dim: _int | Sequence[_int] | None, unbiased: _bool = ..., keepdim: _bool = ...) -> Tensor: ...
+    def var(self, dim: _int | Sequence[_int] | None, unbiased: _bool = True, keepdim: _bool = False) -> Tensor: ...
     @overload
     def var(self, unbiased: _bool) -> Tensor: ...
     def vdot(self, other: Tensor) -> Tensor:
@@ -3839,7 +4150,8 @@ class Tensor:
                     [2, 3]])
         """
     @property
-    def volatile(self) -> Any: ...
+    def volatile(self) -> Any:
+        """Return `False`, with a warning: `no_grad` replaces it."""
     @overload
     def vsplit(self, sections: _int) -> tuple[Tensor, ...]:
         """Split a tensor vertically: along the first dimension (views).
@@ -3888,6 +4200,7 @@ class Tensor:
         """
 
 class _FunctionBase:
+    """The base class of a Function's `ctx`; the subclass in Python adds attributes."""
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Any: ...
     @property
     def _input_grad_buffers(self) -> Any: ...
@@ -3897,15 +4210,20 @@ class _FunctionBase:
     def _materialize_non_diff_grads(self) -> Any: ...
     @property
     def _raw_saved_tensors(self) -> Any: ...
-    def _register_hook_dict(self, tensor: Any) -> Any: ...
+    def _register_hook_dict(self, tensor: Any) -> Any:
+        """Copies the hooks of an output of this node to the node."""
     def _sequence_nr(self) -> Any: ...
     @property
     def dirty_tensors(self) -> Any: ...
     @property
-    def input_grad_buffers(self) -> Any: ...
+    def input_grad_buffers(self) -> Any:
+        """For each argument of forward the sum of the gradients that reached it so far in this backward, if
+        that can be added to in place. A `backward` that does so returns None for the argument.
+        """
     @property
     def materialize_grads(self) -> Any: ...
-    def maybe_clear_saved_tensors(self) -> Any: ...
+    def maybe_clear_saved_tensors(self) -> Any:
+        """Does nothing: saved tensors that can be read only once are released by the first read; others stay."""
     @property
     def metadata(self) -> Any: ...
     def name(self) -> Any: ...
@@ -3916,7 +4234,8 @@ class _FunctionBase:
     @property
     def non_differentiable(self) -> Any: ...
     @property
-    def output_grad_dtypes(self) -> Any: ...
+    def output_grad_dtypes(self) -> Any:
+        """The dtypes given to `set_output_grad_dtype`; None after forward has returned."""
     def register_hook(self, hook: Any) -> Any: ...
     def register_prehook(self, hook: Any) -> Any: ...
     @property
@@ -3929,12 +4248,16 @@ class _FunctionBase:
     def saved_for_forward(self) -> Any: ...
     @property
     def saved_tensors(self) -> Any: ...
-    def set_output_grad_dtype(self, *dtypes: Any) -> Any: ...
+    def set_output_grad_dtype(self, *dtypes: Any) -> Any:
+        """Declares the dtypes in which `backward` gets the gradients of the outputs; None leaves a gradient
+        unchanged.
+        """
     @property
     def to_save(self) -> Any: ...
 
 @final
 class _InputMetadata:
+    """The shape, dtype and device that a node expects of an incoming gradient."""
     @property
     def device(self) -> _device: ...
     @property
@@ -3947,11 +4270,29 @@ class _InputMetadata:
     def shape(self) -> Size: ...
 
 class _LinAlgError(RuntimeError):
-    ...
+    """An error of linear algebra: a matrix that has no inverse or no factorization.
+
+    Examples:
+        >>> torch.linalg.inv(torch.zeros(2, 2))
+        Traceback (most recent call last):
+            ...
+        gradiron._core._LinAlgError: linalg.inv: The diagonal element 1 is zero, the inversion could not be completed because the input matrix is singular.
+    """
 
 @final
 class device:
-    def __enter__(self) -> Any: ...
+    """A device where tensors lie: `cpu`, or `cuda` (also called `mps`, `gpu`, `wgpu`) with an index.
+
+    Args:
+        type: kind of device, or kind and index: `"cuda:0"`.
+        index: which one of that kind.
+
+    Examples:
+        >>> torch.device("cuda", 1), torch.device("cuda:1").index
+        (device(type='cuda', index=1), 1)
+    """
+    def __enter__(self) -> Any:
+        """Makes this the default device until the end of the `with` statement."""
     def __eq__(self, other: object, /) -> Any: ...
     def __exit__(self, *_exception: Any) -> Any: ...
     def __ge__(self, other: Any, /) -> Any: ...
@@ -3962,12 +4303,20 @@ class device:
     def __ne__(self, other: object, /) -> Any: ...
     def __new__(cls, type: Any, index: Any = ...) -> Any: ...
     @property
-    def index(self) -> Any: ...
+    def index(self) -> Any:
+        """The index of the device, if one was given."""
     @property
-    def type(self) -> Any: ...
+    def type(self) -> Any:
+        """The kind of device: `cpu`, `cuda`, …"""
 
 @final
 class dtype:
+    """The data type of a tensor's elements, such as `torch.float32`.
+
+    Examples:
+        >>> torch.float16.is_floating_point, torch.float16.itemsize
+        (True, 2)
+    """
     def __eq__(self, other: object, /) -> Any: ...
     def __ge__(self, other: Any, /) -> Any: ...
     def __gt__(self, other: Any, /) -> Any: ...
@@ -3976,21 +4325,29 @@ class dtype:
     def __lt__(self, other: Any, /) -> Any: ...
     def __ne__(self, other: object, /) -> Any: ...
     @property
-    def _c_name(self) -> Any: ...
+    def _c_name(self) -> Any:
+        """The C name, in the other messages: `float`."""
     @property
-    def _scalar_name(self) -> Any: ...
+    def _scalar_name(self) -> Any:
+        """The name in most of PyTorch's messages: `Float`."""
     @property
-    def is_complex(self) -> Any: ...
+    def is_complex(self) -> Any:
+        """True for complex types."""
     @property
-    def is_floating_point(self) -> Any: ...
+    def is_floating_point(self) -> Any:
+        """True for floating point types."""
     @property
-    def is_signed(self) -> Any: ...
+    def is_signed(self) -> Any:
+        """True for types with negative numbers."""
     @property
-    def itemsize(self) -> _int: ...
-    def to_complex(self) -> Any: ...
-    def to_real(self) -> Any: ...
+    def itemsize(self) -> _int:
+        """The size of an element in bytes."""
+    def to_complex(self) -> Any:
+        """Returns the complex type of the same precision."""
+    def to_real(self) -> Any:
+        """Returns the real type of the same precision."""
 
-def _conj_copy(input: Tensor, *, out: Any = ...) -> Tensor:
+def _conj_copy(input: Tensor, *, out: Any = None) -> Tensor:
     """Return a copy of the complex conjugate.
 
     Args:
@@ -4003,7 +4360,8 @@ def _dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
     Args:
         alpha: factor of `other`.
     """
-def _disabled_torch_function_impl(*args: Any, **_kwargs: Any) -> Any: ...
+def _disabled_torch_function_impl(*args: Any, **_kwargs: Any) -> Any:
+    """Calls a function without overrides."""
 _distributed: ModuleType
 _gpu: ModuleType
 def _neg_view(input: Tensor) -> Tensor:
@@ -4012,7 +4370,7 @@ def _neg_view(input: Tensor) -> Tensor:
     Args:
         input: the input tensor.
     """
-def _neg_view_copy(input: Tensor, *, out: Any = ...) -> Tensor:
+def _neg_view_copy(input: Tensor, *, out: Any = None) -> Tensor:
     """Return a copy of the negated elements.
 
     Args:
@@ -4020,7 +4378,7 @@ def _neg_view_copy(input: Tensor, *, out: Any = ...) -> Tensor:
         out: tensor to write the result into.
     """
 _nn: ModuleType
-def _reshape_alias_copy(input: Tensor, size: _int | Sequence[_int], stride: _int | Sequence[_int], *, out: Any = ...) -> Tensor:
+def _reshape_alias_copy(input: Tensor, size: _int | Sequence[_int], stride: _int | Sequence[_int], *, out: Any = None) -> Tensor:
     """Return a copy of the elements with another shape and strides.
 
     Args:
@@ -4029,14 +4387,14 @@ def _reshape_alias_copy(input: Tensor, size: _int | Sequence[_int], stride: _int
         stride: step between neighboring windows, one number or one for each dimension.
         out: tensor to write the result into.
     """
-def _sample_dirichlet(input: Tensor, generator: Any = ...) -> Tensor:
+def _sample_dirichlet(input: Tensor, generator: Any = None) -> Tensor:
     """Draw from Dirichlet distributions with concentrations along the last dimension of `input`.
 
     Args:
         input: the input tensor.
         generator: generator of the random numbers; the device's default one if not given.
     """
-def _standard_gamma(input: Tensor, generator: Any = ...) -> Tensor:
+def _standard_gamma(input: Tensor, generator: Any = None) -> Tensor:
     """Draw from gamma distributions with the given shape parameters and rate 1.
 
     Args:
@@ -4050,7 +4408,7 @@ def _standard_gamma_grad(input: Tensor, output: Tensor) -> Tensor:
         input: the input tensor.
     """
 _version: _str
-def abs(input: Tensor, *, out: Any = ...) -> Tensor:
+def abs(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the absolute value of each element; the magnitude of complex ones.
 
     Args:
@@ -4063,7 +4421,7 @@ def abs(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.abs(torch.tensor([3 + 4j]))
         tensor([5.])
     """
-def absolute(input: Tensor, *, out: Any = ...) -> Tensor:
+def absolute(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the absolute value of each element; the magnitude of complex ones.
 
     Args:
@@ -4078,7 +4436,7 @@ def absolute(input: Tensor, *, out: Any = ...) -> Tensor:
 
     Another name of `torch.abs`.
     """
-def acos(input: Tensor, *, out: Any = ...) -> Tensor:
+def acos(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the arccosine (inverse cosine) of each element, in radians.
 
     Args:
@@ -4089,7 +4447,7 @@ def acos(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.acos(torch.tensor([0.0, 0.5, 1.0]))
         tensor([1.5708, 1.0472, 0.0000])
     """
-def acosh(input: Tensor, *, out: Any = ...) -> Tensor:
+def acosh(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the inverse hyperbolic cosine of each element, which is at least 1.
 
     Args:
@@ -4122,7 +4480,7 @@ def adaptive_max_pool1d(input: Tensor, output_size: _int | Sequence[_int]) -> tu
         >>> torch.adaptive_max_pool1d(torch.tensor([[1.0, 2.0, 3.0, 4.0]]), 2)
         (tensor([[2., 4.]]), tensor([[1, 3]]))
     """
-def add(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = ..., out: Any = ...) -> Tensor:
+def add(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:
     """Add `other`, scaled by `alpha`, to `input`: `input + alpha * other`.
 
     Supports broadcasting and type promotion.
@@ -4139,8 +4497,9 @@ def add(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = ..
         >>> torch.add(torch.tensor([1, 2]), 10, alpha=2)
         tensor([21, 22])
     """
-def add_batch_dim(t: Any, dim: Any, level: Any) -> Any: ...
-def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: _Number = ..., alpha: _Number = ..., *, out: Any = ...) -> Tensor:
+def add_batch_dim(t: Any, dim: Any, level: Any) -> Any:
+    """Hides the dimension `dim` as the batch dimension of a level."""
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: _Number = 1, alpha: _Number = 1, *, out: Any = None) -> Tensor:
     """Multiply batches of matrices, sum the products and add a matrix.
 
     The result is `beta * input + alpha * Σ batch1[i] @ batch2[i]`.
@@ -4157,7 +4516,7 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: _Number = ..., a
         tensor([[15., 15., 15., 15.],
                 [15., 15., 15., 15.]])
     """
-def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: _Number = ..., *, out: Any = ...) -> Tensor:
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: _Number = 1, *, out: Any = None) -> Tensor:
     """Add a quotient of two tensors, scaled by `value`: `input + value * tensor1 / tensor2`.
 
     Args:
@@ -4171,7 +4530,7 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: _Number = ..
         >>> torch.addcdiv(torch.ones(2), torch.tensor([1.0, 2.0]), torch.tensor([2.0, 4.0]), value=0.5)
         tensor([1.2500, 1.2500])
     """
-def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: _Number = ..., *, out: Any = ...) -> Tensor:
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: _Number = 1, *, out: Any = None) -> Tensor:
     """Add a product of two tensors, scaled by `value`: `input + value * tensor1 * tensor2`.
 
     Args:
@@ -4184,7 +4543,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: _Number = ..
         >>> torch.addcmul(torch.ones(2), torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]), value=0.5)
         tensor([2.5000, 5.0000])
     """
-def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, beta: _Number = ..., alpha: _Number = ..., *, out: Any = ...) -> Tensor:
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, beta: _Number = 1, alpha: _Number = 1, *, out: Any = None) -> Tensor:
     """Multiply two matrices and add a matrix: `beta * input + alpha * (mat1 @ mat2)`.
 
     Args:
@@ -4199,7 +4558,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, beta: _Number = ..., alpha:
         tensor([[4., 4.],
                 [4., 4.]])
     """
-def addmv(input: Tensor, mat: Tensor, vec: Tensor, beta: _Number = ..., alpha: _Number = ..., *, out: Any = ...) -> Tensor:
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, beta: _Number = 1, alpha: _Number = 1, *, out: Any = None) -> Tensor:
     """Multiply a matrix by a vector and add a vector: `beta * input + alpha * (mat @ vec)`.
 
     Args:
@@ -4214,7 +4573,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, beta: _Number = ..., alpha: _
         >>> torch.addmv(torch.ones(2), torch.eye(2), torch.tensor([3.0, 4.0]))
         tensor([4., 5.])
     """
-def addr(input: Tensor, vec1: Tensor, vec2: Tensor, beta: _Number = ..., alpha: _Number = ..., *, out: Any = ...) -> Tensor:
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, beta: _Number = 1, alpha: _Number = 1, *, out: Any = None) -> Tensor:
     """Compute the outer product of two vectors and add a matrix: `beta * input + alpha * outer(vec1, vec2)`.
 
     Args:
@@ -4253,7 +4612,7 @@ def affine_grid_generator(theta: Tensor, size: _int | Sequence[_int], align_corn
         tensor([[-1.,  1.],
                 [-1.,  1.]])
     """
-def alias_copy(input: Tensor, *, out: Any = ...) -> Tensor:
+def alias_copy(input: Tensor, *, out: Any = None) -> Tensor:
     """Return a copy of the tensor.
 
     Args:
@@ -4264,8 +4623,9 @@ def alias_copy(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.alias_copy(torch.tensor([1, 2]))
         tensor([1, 2])
     """
-def aliased(t: Any) -> Any: ...
-def all(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
+def aliased(t: Any) -> Any:
+    """Returns an alias of the tensor, connected to it in the graph."""
+def all(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, out: Any = None) -> Tensor:
     """Tell whether all elements are True (not zero), in the whole tensor or over the given dimensions.
 
     Args:
@@ -4279,7 +4639,7 @@ def all(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool =
         >>> torch.all(x), torch.all(x, dim=1)
         (tensor(False), tensor([False,  True]))
     """
-def allclose(input: Tensor, other: Tensor, rtol: _float = ..., atol: _float = ..., equal_nan: _bool = ...) -> _bool:
+def allclose(input: Tensor, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> _bool:
     """Tell whether all elements of two tensors are close: `|input - other| <= atol + rtol * |other|`.
 
     Args:
@@ -4293,8 +4653,11 @@ def allclose(input: Tensor, other: Tensor, rtol: _float = ..., atol: _float = ..
         >>> torch.allclose(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0 + 1e-6]))
         True
     """
-def allow_view_writes(gradients: Any) -> Any: ...
-def amax(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
+def allow_view_writes(gradients: Any) -> Any:
+    """Permits in-place writes to views among a transform's gradients: its backward did not run under the
+    caller's `no_grad`.
+    """
+def amax(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, out: Any = None) -> Tensor:
     """Return the maximum over one or several dimensions.
 
     Unlike `torch.max` it gives no indices, and equal maxima share the gradient evenly.
@@ -4309,7 +4672,7 @@ def amax(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool 
         >>> torch.amax(torch.tensor([[1.0, 5.0], [7.0, 3.0]]), dim=1)
         tensor([5., 7.])
     """
-def amin(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
+def amin(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, out: Any = None) -> Tensor:
     """Return the minimum over one or several dimensions.
 
     Unlike `torch.min` it gives no indices, and equal minima share the gradient evenly.
@@ -4324,7 +4687,7 @@ def amin(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool 
         >>> torch.amin(torch.tensor([[1.0, 5.0], [7.0, 3.0]]), dim=1)
         tensor([1., 3.])
     """
-def aminmax(input: Tensor, *, dim: _int | None = ..., keepdim: _bool = ..., out: Any = ...) -> _MinMax:
+def aminmax(input: Tensor, *, dim: _int | None = None, keepdim: _bool = False, out: Any = None) -> _MinMax:
     """Return both the minimum and the maximum, of all elements or along a dimension.
 
     Args:
@@ -4341,7 +4704,7 @@ def aminmax(input: Tensor, *, dim: _int | None = ..., keepdim: _bool = ..., out:
         >>> low, high
         (tensor(1.), tensor(3.))
     """
-def angle(input: Tensor, *, out: Any = ...) -> Tensor:
+def angle(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the angle (phase) of complex numbers in radians; π for negative real numbers, 0 for others.
 
     Args:
@@ -4352,7 +4715,7 @@ def angle(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.angle(torch.tensor([1 + 1j, -1j]))
         tensor([ 0.7854, -1.5708])
     """
-def any(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
+def any(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, out: Any = None) -> Tensor:
     """Tell whether any element is True (not zero), in the whole tensor or over the given dimensions.
 
     Args:
@@ -4366,9 +4729,10 @@ def any(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool =
         >>> torch.any(x), torch.any(x, dim=1)
         (tensor(True), tensor([ True, False]))
     """
-def apply_function(*args: Any, **kwargs: Any) -> Any: ...
+def apply_function(*args: Any, **kwargs: Any) -> Any:
+    """`Function.apply(*args)`. `context` is the class of contexts; `style` has the class's options as bits."""
 @overload
-def arange(start: _Number, end: _Number | None = ..., step: _Number = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., *, out: Any = ...) -> Tensor:
+def arange(start: _Number, end: _Number | None = None, step: _Number = 1, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, *, out: Any = None) -> Tensor:
     """Return the numbers from `start` up to, but not including, `end`, with steps of `step`.
 
     Called with one number, that is `end`, and `start` is 0.
@@ -4391,8 +4755,8 @@ def arange(start: _Number, end: _Number | None = ..., step: _Number = ..., dtype
         tensor([1.0000, 1.2500, 1.5000, 1.7500])
     """
 @overload
-def arange(*, end: _Number, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor: ...
-def arccos(input: Tensor, *, out: Any = ...) -> Tensor:
+def arange(*, end: _Number, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor: ...
+def arccos(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the arccosine (inverse cosine) of each element, in radians.
 
     Args:
@@ -4405,7 +4769,7 @@ def arccos(input: Tensor, *, out: Any = ...) -> Tensor:
 
     Another name of `torch.acos`.
     """
-def arccosh(input: Tensor, *, out: Any = ...) -> Tensor:
+def arccosh(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the inverse hyperbolic cosine of each element, which is at least 1.
 
     Args:
@@ -4418,7 +4782,7 @@ def arccosh(input: Tensor, *, out: Any = ...) -> Tensor:
 
     Another name of `torch.acosh`.
     """
-def arcsin(input: Tensor, *, out: Any = ...) -> Tensor:
+def arcsin(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the arcsine (inverse sine) of each element, in radians.
 
     Args:
@@ -4431,7 +4795,7 @@ def arcsin(input: Tensor, *, out: Any = ...) -> Tensor:
 
     Another name of `torch.asin`.
     """
-def arcsinh(input: Tensor, *, out: Any = ...) -> Tensor:
+def arcsinh(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the inverse hyperbolic sine of each element.
 
     Args:
@@ -4444,7 +4808,7 @@ def arcsinh(input: Tensor, *, out: Any = ...) -> Tensor:
 
     Another name of `torch.asinh`.
     """
-def arctan(input: Tensor, *, out: Any = ...) -> Tensor:
+def arctan(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the arctangent (inverse tangent) of each element, in radians.
 
     Args:
@@ -4457,7 +4821,7 @@ def arctan(input: Tensor, *, out: Any = ...) -> Tensor:
 
     Another name of `torch.atan`.
     """
-def arctan2(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+def arctan2(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Compute the arctangent of `input / other` in radians, with the signs of both telling the quadrant.
 
     The result is the angle of the point with the coordinates x = `other` and y = `input`, between -π and π.
@@ -4473,7 +4837,7 @@ def arctan2(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
 
     Another name of `torch.atan2`.
     """
-def arctanh(input: Tensor, *, out: Any = ...) -> Tensor:
+def arctanh(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the inverse hyperbolic tangent of each element, which lies between -1 and 1.
 
     Args:
@@ -4486,7 +4850,7 @@ def arctanh(input: Tensor, *, out: Any = ...) -> Tensor:
 
     Another name of `torch.atanh`.
     """
-def argmax(input: Tensor, dim: _int | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
+def argmax(input: Tensor, dim: _int | None = None, keepdim: _bool = False, *, out: Any = None) -> Tensor:
     """Return the index of the maximum, of all elements or along a dimension.
 
     Args:
@@ -4500,7 +4864,7 @@ def argmax(input: Tensor, dim: _int | None = ..., keepdim: _bool = ..., *, out: 
         >>> torch.argmax(x), torch.argmax(x, dim=1)
         (tensor(2), tensor([1, 0]))
     """
-def argmin(input: Tensor, dim: _int | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
+def argmin(input: Tensor, dim: _int | None = None, keepdim: _bool = False, *, out: Any = None) -> Tensor:
     """Return the index of the minimum, of all elements or along a dimension.
 
     Args:
@@ -4514,7 +4878,7 @@ def argmin(input: Tensor, dim: _int | None = ..., keepdim: _bool = ..., *, out: 
         >>> torch.argmin(x), torch.argmin(x, dim=1)
         (tensor(0), tensor([0, 1]))
     """
-def argsort(input: Tensor, dim: _int = ..., descending: _bool = ..., stable: _bool = ...) -> Tensor:
+def argsort(input: Tensor, dim: _int = -1, descending: _bool = False, stable: _bool = False) -> Tensor:
     """Return the indices that sort a tensor along a dimension.
 
     Args:
@@ -4538,7 +4902,7 @@ def argwhere(input: Tensor) -> Tensor:
         tensor([[0, 1],
                 [1, 0]])
     """
-def as_strided(input: Tensor, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = ...) -> Tensor:
+def as_strided(input: Tensor, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = None) -> Tensor:
     """Return a view of the tensor's memory with any sizes, strides and offset.
 
     Several elements of the view may be the same place in memory; writing into such a view is unsafe.
@@ -4557,7 +4921,7 @@ def as_strided(input: Tensor, size: _int | Sequence[_int], stride: _int | Sequen
         tensor([[0, 2, 4],
                 [1, 3, 5]])
     """
-def as_strided_copy(input: Tensor, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = ..., *, out: Any = ...) -> Tensor:
+def as_strided_copy(input: Tensor, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = None, *, out: Any = None) -> Tensor:
     """Return a copy of the tensor's memory read with any sizes and strides; see `torch.as_strided`.
 
     Args:
@@ -4572,8 +4936,9 @@ def as_strided_copy(input: Tensor, size: _int | Sequence[_int], stride: _int | S
         tensor([[0, 2],
                 [1, 3]])
     """
-def as_subclass(*args: Any, **kwargs: Any) -> Any: ...
-def asin(input: Tensor, *, out: Any = ...) -> Tensor:
+def as_subclass(*args: Any, **kwargs: Any) -> Any:
+    """`tensor.as_subclass(cls)`: the same tensor under another class. Nobody else holds a `fresh` tensor."""
+def asin(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the arcsine (inverse sine) of each element, in radians.
 
     Args:
@@ -4584,7 +4949,7 @@ def asin(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.asin(torch.tensor([0.0, 0.5, 1.0]))
         tensor([0.0000, 0.5236, 1.5708])
     """
-def asinh(input: Tensor, *, out: Any = ...) -> Tensor:
+def asinh(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the inverse hyperbolic sine of each element.
 
     Args:
@@ -4595,7 +4960,7 @@ def asinh(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.asinh(torch.tensor([0.0, 0.5, 1.0]))
         tensor([0.0000, 0.4812, 0.8814])
     """
-def atan(input: Tensor, *, out: Any = ...) -> Tensor:
+def atan(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the arctangent (inverse tangent) of each element, in radians.
 
     Args:
@@ -4606,7 +4971,7 @@ def atan(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.atan(torch.tensor([0.0, 0.5, 1.0]))
         tensor([0.0000, 0.4636, 0.7854])
     """
-def atan2(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+def atan2(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Compute the arctangent of `input / other` in radians, with the signs of both telling the quadrant.
 
     The result is the angle of the point with the coordinates x = `other` and y = `input`, between -π and π.
@@ -4620,7 +4985,7 @@ def atan2(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.atan2(torch.tensor([1.0, 1.0, -1.0]), torch.tensor([1.0, -1.0, -1.0]))
         tensor([ 0.7854,  2.3562, -2.3562])
     """
-def atanh(input: Tensor, *, out: Any = ...) -> Tensor:
+def atanh(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the inverse hyperbolic tangent of each element, which lies between -1 and 1.
 
     Args:
@@ -4661,7 +5026,7 @@ def atleast_3d(input: Tensor) -> Tensor:
         >>> torch.atleast_3d(torch.tensor([[1, 2]])).shape
         torch.Size([1, 2, 1])
     """
-def avg_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., ceil_mode: _bool = ..., count_include_pad: _bool = ...) -> Tensor:
+def avg_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = ..., ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor:
     """Average the elements of windows that slide over the last dimension.
 
     Args:
@@ -4676,7 +5041,7 @@ def avg_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int |
         >>> F.avg_pool1d(torch.tensor([[1.0, 3.0, 2.0, 4.0]]), 2)
         tensor([[2., 3.]])
     """
-def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: _Number = ..., alpha: _Number = ..., *, out: Any = ...) -> Tensor:
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: _Number = 1, alpha: _Number = 1, *, out: Any = None) -> Tensor:
     """Multiply batches of matrices and add a batch: `beta * input + alpha * (batch1 @ batch2)`.
 
     Args:
@@ -4690,7 +5055,8 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: _Number = ..., 
         >>> torch.baddbmm(torch.zeros(5, 2, 4), torch.ones(5, 2, 3), torch.ones(5, 3, 4)).shape
         torch.Size([5, 2, 4])
     """
-def batch_joined(t: Any, levels: Any) -> Any: ...
+def batch_joined(t: Any, levels: Any) -> Any:
+    """The inverse of [`batch_parts`]."""
 def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: _bool, momentum: _float, eps: _float, _cudnn_enabled: _bool) -> Tensor:
     """Normalize each channel (dimension 1) over the batch, then scale and shift it.
 
@@ -4710,9 +5076,15 @@ def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, runnin
         tensor([[-1., -1.],
                 [ 1.,  1.]])
     """
-def batch_parts(t: Any) -> Any: ...
-def begin_transform(reverse: Any, guards: Any) -> Any: ...
-def bernoulli(input: Tensor, p: _float | None = ..., *, generator: Any = ..., out: Any = ...) -> Tensor:
+def batch_parts(t: Any) -> Any:
+    """Returns the physical tensor of a batched one and the levels of its leading dimensions, or None."""
+def begin_capture(runs: Any) -> Any:
+    """Begins to capture the kernels of this thread. Unless `runs`, only replays run them."""
+def begin_transform(reverse: Any, guards: Any) -> Any:
+    """Begins a transform in reverse or forward mode; with `guards`, it refuses writes to tensors that it did
+    not make. Returns the number of the last node before it.
+    """
+def bernoulli(input: Tensor, p: _float | None = None, *, generator: Any = None, out: Any = None) -> Tensor:
     """Draw ones and zeros: ones with the probabilities in `input`.
 
     Args:
@@ -4726,7 +5098,7 @@ def bernoulli(input: Tensor, p: _float | None = ..., *, generator: Any = ..., ou
         tensor([0., 1., 1.])
     """
 bfloat16: _dtype
-def bincount(input: Tensor, weights: Tensor | None = ..., minlength: _int = ...) -> Tensor:
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: _int = 0) -> Tensor:
     """Count how often each value occurs in a vector of non-negative integers.
 
     Args:
@@ -4740,7 +5112,7 @@ def bincount(input: Tensor, weights: Tensor | None = ..., minlength: _int = ...)
         >>> torch.bincount(torch.tensor([0, 1, 1]), weights=torch.tensor([0.5, 1.0, 2.0]))
         tensor([0.5000, 3.0000])
     """
-def binomial(count: Tensor, prob: Tensor, generator: Any = ...) -> Tensor:
+def binomial(count: Tensor, prob: Tensor, generator: Any = None) -> Tensor:
     """Draw from binomial distributions: the number of successes of independent trials.
 
     Args:
@@ -4752,7 +5124,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Any = ...) -> Tensor:
         >>> torch.binomial(torch.tensor([10.0, 10.0]), torch.tensor([0.0, 1.0]))
         tensor([ 0., 10.])
     """
-def bitwise_and(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def bitwise_and(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Compute the bitwise AND of integers or truth values.
 
     Args:
@@ -4764,7 +5136,7 @@ def bitwise_and(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = 
         >>> torch.bitwise_and(torch.tensor([12, 10]), 6)
         tensor([4, 2])
     """
-def bitwise_left_shift(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def bitwise_left_shift(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Shift the bits of integers to the left: `input << other`.
 
     Args:
@@ -4776,7 +5148,7 @@ def bitwise_left_shift(input: Tensor | _Number, other: Tensor | _Number, *, out:
         >>> torch.bitwise_left_shift(torch.tensor([1, 3]), 2)
         tensor([ 4, 12])
     """
-def bitwise_not(input: Tensor, *, out: Any = ...) -> Tensor:
+def bitwise_not(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the bitwise NOT of integers, or the logical NOT of truth values.
 
     Args:
@@ -4789,7 +5161,7 @@ def bitwise_not(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.bitwise_not(torch.tensor([True, False]))
         tensor([False,  True])
     """
-def bitwise_or(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def bitwise_or(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Compute the bitwise OR of integers or truth values.
 
     Args:
@@ -4801,7 +5173,7 @@ def bitwise_or(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = .
         >>> torch.bitwise_or(torch.tensor([12, 10]), 6)
         tensor([14, 14])
     """
-def bitwise_right_shift(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def bitwise_right_shift(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Shift the bits of integers to the right, keeping the sign: `input >> other`.
 
     Args:
@@ -4813,7 +5185,7 @@ def bitwise_right_shift(input: Tensor | _Number, other: Tensor | _Number, *, out
         >>> torch.bitwise_right_shift(torch.tensor([-8, 9]), 1)
         tensor([-4,  4])
     """
-def bitwise_xor(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def bitwise_xor(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Compute the bitwise XOR (exclusive or) of integers or truth values.
 
     Args:
@@ -4840,7 +5212,7 @@ def block_diag(tensors: Tensor | Sequence[Tensor] | None = ...) -> Tensor:
     """
 @overload
 def block_diag(*tensors: Tensor) -> Tensor: ...
-def bmm(input: Tensor, mat2: Tensor, *, out: Any = ...) -> Tensor:
+def bmm(input: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor:
     """Multiply two batches of matrices, pair by pair; neither is broadcast.
 
     Args:
@@ -4883,7 +5255,7 @@ def broadcast_to(input: Tensor, size: _int | Sequence[_int]) -> Tensor:
                 [1, 2, 3]])
     """
 @overload
-def bucketize(input: Tensor, boundaries: Tensor, *, out_int32: _bool = ..., right: _bool = ..., out: Any = ...) -> Tensor:
+def bucketize(input: Tensor, boundaries: Tensor, *, out_int32: _bool = False, right: _bool = False, out: Any = None) -> Tensor:
     """Find the index of the bucket, between sorted boundaries, that each value belongs to.
 
     For a result `i`: `boundaries[i - 1] < value <= boundaries[i]`, or with `right=True`
@@ -4902,9 +5274,19 @@ def bucketize(input: Tensor, boundaries: Tensor, *, out_int32: _bool = ..., righ
         tensor([0, 1, 3])
     """
 @overload
-def bucketize(self_: _Number, boundaries: Tensor, *, out_int32: _bool = ..., right: _bool = ..., out: Any = ...) -> Tensor: ...
-def can_cast(from_: Any, to: Any) -> Any: ...
-def cat(tensors: Sequence[Tensor], dim: _int = ..., *, out: Any = ...) -> Tensor:
+def bucketize(self_: _Number, boundaries: Tensor, *, out_int32: _bool = False, right: _bool = False, out: Any = None) -> Tensor: ...
+def can_cast(from_: Any, to: Any) -> Any:
+    """Tell whether values of one data type may be written into another by the promotion rules.
+
+    Args:
+        from_: the data type of the values.
+        to: the data type to write into.
+
+    Examples:
+        >>> torch.can_cast(torch.float64, torch.int32), torch.can_cast(torch.float64, torch.float32)
+        (False, True)
+    """
+def cat(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor:
     """Concatenate tensors along an existing dimension.
 
     Args:
@@ -4918,7 +5300,7 @@ def cat(tensors: Sequence[Tensor], dim: _int = ..., *, out: Any = ...) -> Tensor
         >>> torch.cat([torch.tensor([1, 2]), torch.tensor([3])])
         tensor([1, 2, 3])
     """
-def cdist(x1: Tensor, x2: Tensor, p: _float = ..., compute_mode: _str = ...) -> Tensor:
+def cdist(x1: Tensor, x2: Tensor, p: _float = 2.0, compute_mode: _str = 'use_mm_for_euclid_dist_if_necessary') -> Tensor:
     """Compute the distance between each pair of vectors of two collections, by the `p`-norm.
 
     Args:
@@ -4933,7 +5315,7 @@ def cdist(x1: Tensor, x2: Tensor, p: _float = ..., compute_mode: _str = ...) -> 
         >>> torch.cdist(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0], [0.0, 1.0]]))
         tensor([[5., 1.]])
     """
-def ceil(input: Tensor, *, out: Any = ...) -> Tensor:
+def ceil(input: Tensor, *, out: Any = None) -> Tensor:
     """Round each element up to a whole number.
 
     Args:
@@ -4944,7 +5326,7 @@ def ceil(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.ceil(torch.tensor([-1.5, 0.5, 2.0]))
         tensor([-1.,  1.,  2.])
     """
-def celu(input: Tensor, alpha: _Number = ...) -> Tensor:
+def celu(input: Tensor, alpha: _Number = 1.0) -> Tensor:
     """Apply the continuously differentiable ELU (CELU): `max(0, input) + min(0, alpha * (exp(input / alpha) - 1))`.
 
     Args:
@@ -4956,7 +5338,7 @@ def celu(input: Tensor, alpha: _Number = ...) -> Tensor:
         tensor([-0.6321,  2.0000])
     """
 @overload
-def chain_matmul(matrices: Tensor | Sequence[Tensor], *, out: Any = ...) -> Tensor:
+def chain_matmul(matrices: Tensor | Sequence[Tensor], *, out: Any = None) -> Tensor:
     """Multiply a chain of matrices in the cheapest order; `torch.linalg.multi_dot` is the newer form.
 
     Args:
@@ -4969,8 +5351,8 @@ def chain_matmul(matrices: Tensor | Sequence[Tensor], *, out: Any = ...) -> Tens
                 [12.]])
     """
 @overload
-def chain_matmul(*matrices: Tensor, out: Any = ...) -> Tensor: ...
-def cholesky_inverse(input: Tensor, upper: _bool = ..., *, out: Any = ...) -> Tensor:
+def chain_matmul(*matrices: Tensor, out: Any = None) -> Tensor: ...
+def cholesky_inverse(input: Tensor, upper: _bool = False, *, out: Any = None) -> Tensor:
     """Compute the inverse of a matrix, given its Cholesky factor.
 
     Args:
@@ -4984,7 +5366,7 @@ def cholesky_inverse(input: Tensor, upper: _bool = ..., *, out: Any = ...) -> Te
         tensor([[0.2500, 0.0000],
                 [0.0000, 0.5000]])
     """
-def cholesky_solve(input: Tensor, input2: Tensor, upper: _bool = ..., *, out: Any = ...) -> Tensor:
+def cholesky_solve(input: Tensor, input2: Tensor, upper: _bool = False, *, out: Any = None) -> Tensor:
     """Solve `A @ X = B`, given a Cholesky factor of `A`.
 
     Args:
@@ -4999,7 +5381,7 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: _bool = ..., *, out: An
         tensor([[1.],
                 [2.]])
     """
-def chunk(input: Tensor, chunks: _int, dim: _int = ...) -> tuple[Tensor, ...]:
+def chunk(input: Tensor, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
     """Split a tensor into at most `chunks` parts of equal size along a dimension (views).
 
     The last part may be smaller, and there may be fewer parts.
@@ -5013,7 +5395,7 @@ def chunk(input: Tensor, chunks: _int, dim: _int = ...) -> tuple[Tensor, ...]:
         >>> [part.tolist() for part in torch.chunk(torch.arange(5), 3)]
         [[0, 1], [2, 3], [4]]
     """
-def clamp(input: Tensor, min: Tensor | _Number | None = ..., max: Tensor | _Number | None = ..., *, out: Any = ...) -> Tensor:
+def clamp(input: Tensor, min: Tensor | _Number | None = None, max: Tensor | _Number | None = None, *, out: Any = None) -> Tensor:
     """Clamp all elements into the range `[min, max]`.
 
     Where `min` exceeds `max`, the result is `max`.
@@ -5030,7 +5412,7 @@ def clamp(input: Tensor, min: Tensor | _Number | None = ..., max: Tensor | _Numb
         >>> torch.clamp(torch.tensor([-2.0, 0.5, 3.0]), min=0.0)
         tensor([0.0000, 0.5000, 3.0000])
     """
-def clamp_max(input: Tensor, max: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def clamp_max(input: Tensor, max: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Clamp all elements from above: the smaller of `input` and `max`.
 
     Args:
@@ -5042,7 +5424,7 @@ def clamp_max(input: Tensor, max: Tensor | _Number, *, out: Any = ...) -> Tensor
         >>> torch.clamp_max(torch.tensor([-2.0, 3.0]), 0.0)
         tensor([-2.,  0.])
     """
-def clamp_min(input: Tensor, min: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def clamp_min(input: Tensor, min: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Clamp all elements from below: the larger of `input` and `min`.
 
     Args:
@@ -5054,8 +5436,9 @@ def clamp_min(input: Tensor, min: Tensor | _Number, *, out: Any = ...) -> Tensor
         >>> torch.clamp_min(torch.tensor([-2.0, 3.0]), 0.0)
         tensor([0., 3.])
     """
-def clear_autocast_weights() -> Any: ...
-def clip(input: Tensor, min: Tensor | _Number | None = ..., max: Tensor | _Number | None = ..., *, out: Any = ...) -> Tensor:
+def clear_autocast_weights() -> Any:
+    """Empties the cache of converted weights."""
+def clip(input: Tensor, min: Tensor | _Number | None = None, max: Tensor | _Number | None = None, *, out: Any = None) -> Tensor:
     """Clamp all elements into the range `[min, max]`.
 
     Where `min` exceeds `max`, the result is `max`.
@@ -5074,7 +5457,7 @@ def clip(input: Tensor, min: Tensor | _Number | None = ..., max: Tensor | _Numbe
 
     Another name of `torch.clamp`.
     """
-def clone(input: Tensor, *, memory_format: _str | None = ...) -> Tensor:
+def clone(input: Tensor, *, memory_format: _str | None = None) -> Tensor:
     """Return a copy of the tensor in memory of its own.
 
     Gradients flow through the copy to `input`; `detach()` stops them.
@@ -5090,7 +5473,7 @@ def clone(input: Tensor, *, memory_format: _str | None = ...) -> Tensor:
         >>> x
         tensor([0., 0.])
     """
-def column_stack(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor:
+def column_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
     """Stack tensors horizontally, with vectors as columns.
 
     Args:
@@ -5102,7 +5485,7 @@ def column_stack(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor:
         tensor([[1, 3],
                 [2, 4]])
     """
-def combinations(input: Tensor, r: _int = ..., with_replacement: _bool = ...) -> Tensor:
+def combinations(input: Tensor, r: _int = 2, with_replacement: _bool = False) -> Tensor:
     """Return all combinations of `r` elements of a vector, as the rows of a matrix.
 
     Args:
@@ -5116,7 +5499,7 @@ def combinations(input: Tensor, r: _int = ..., with_replacement: _bool = ...) ->
                 [1, 3],
                 [2, 3]])
     """
-def complex(real: Tensor, imag: Tensor, *, out: Any = ...) -> Tensor:
+def complex(real: Tensor, imag: Tensor, *, out: Any = None) -> Tensor:
     """Build complex numbers from real and imaginary parts.
 
     Args:
@@ -5131,7 +5514,7 @@ def complex(real: Tensor, imag: Tensor, *, out: Any = ...) -> Tensor:
 complex128: _dtype
 complex32: AbsentDType
 complex64: _dtype
-def concat(tensors: Sequence[Tensor], dim: _int = ..., *, out: Any = ...) -> Tensor:
+def concat(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor:
     """Concatenate tensors along an existing dimension; the same as `torch.cat`.
 
     Args:
@@ -5143,7 +5526,7 @@ def concat(tensors: Sequence[Tensor], dim: _int = ..., *, out: Any = ...) -> Ten
         >>> torch.concat([torch.tensor([1, 2]), torch.tensor([3])])
         tensor([1, 2, 3])
     """
-def concatenate(tensors: Sequence[Tensor], dim: _int = ..., *, out: Any = ...) -> Tensor:
+def concatenate(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor:
     """Concatenate tensors along an existing dimension; the same as `torch.cat`.
 
     Args:
@@ -5167,7 +5550,7 @@ def conj(input: Tensor) -> Tensor:
         >>> torch.conj(torch.tensor([1 + 2j]))
         tensor([1.-2.j])
     """
-def conj_physical(input: Tensor, *, out: Any = ...) -> Tensor:
+def conj_physical(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the complex conjugate; real numbers stay as they are.
 
     Unlike `torch.conj` it computes the values at once.
@@ -5180,7 +5563,7 @@ def conj_physical(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.conj_physical(torch.tensor([1 + 2j]))
         tensor([1.-2.j])
     """
-def constant_pad_nd(input: Tensor, pad: _int | Sequence[_int], value: _Number = ...) -> Tensor:
+def constant_pad_nd(input: Tensor, pad: _int | Sequence[_int], value: _Number = 0) -> Tensor:
     """Pad the last dimensions with a constant value.
 
     Args:
@@ -5194,7 +5577,7 @@ def constant_pad_nd(input: Tensor, pad: _int | Sequence[_int], value: _Number = 
                 [0, 0, 0, 0]])
     """
 @overload
-def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor:
+def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = 1) -> Tensor:
     """Apply a 1D convolution to an input with channels.
 
     Args:
@@ -5212,9 +5595,9 @@ def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _in
         torch.Size([1, 8, 3])
     """
 @overload
-def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _str = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor: ...
+def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _str = ..., dilation: _int | Sequence[_int] = ..., groups: _int = 1) -> Tensor: ...
 @overload
-def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor:
+def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = 1) -> Tensor:
     """Apply a 2D convolution to an input with channels.
 
     Args:
@@ -5232,9 +5615,9 @@ def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _in
         torch.Size([1, 8, 3, 3])
     """
 @overload
-def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _str = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor: ...
+def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _str = ..., dilation: _int | Sequence[_int] = ..., groups: _int = 1) -> Tensor: ...
 @overload
-def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor:
+def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = 1) -> Tensor:
     """Apply a 3D convolution to an input with channels.
 
     Args:
@@ -5252,8 +5635,8 @@ def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _in
         torch.Size([1, 8, 3, 3, 3])
     """
 @overload
-def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _str = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor: ...
-def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = ..., dilation: _int | Sequence[_int] = ...) -> Tensor:
+def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _str = ..., dilation: _int | Sequence[_int] = ..., groups: _int = 1) -> Tensor: ...
+def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = 1, dilation: _int | Sequence[_int] = ...) -> Tensor:
     """Apply a 1D transposed convolution, the gradient of a convolution with respect to its input.
 
     Args:
@@ -5270,7 +5653,7 @@ def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., s
         >>> F.conv_transpose1d(torch.ones(1, 3, 3), torch.ones(3, 8, 3)).shape
         torch.Size([1, 8, 5])
     """
-def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = ..., dilation: _int | Sequence[_int] = ...) -> Tensor:
+def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = 1, dilation: _int | Sequence[_int] = ...) -> Tensor:
     """Apply a 2D transposed convolution, the gradient of a convolution with respect to its input.
 
     Args:
@@ -5287,7 +5670,7 @@ def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., s
         >>> F.conv_transpose2d(torch.ones(1, 3, 3, 3), torch.ones(3, 8, 3, 3)).shape
         torch.Size([1, 8, 5, 5])
     """
-def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = ..., dilation: _int | Sequence[_int] = ...) -> Tensor:
+def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = 1, dilation: _int | Sequence[_int] = ...) -> Tensor:
     """Apply a 3D transposed convolution, the gradient of a convolution with respect to its input.
 
     Args:
@@ -5304,7 +5687,8 @@ def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., s
         >>> F.conv_transpose3d(torch.ones(1, 3, 3, 3, 3), torch.ones(3, 8, 3, 3, 3)).shape
         torch.Size([1, 8, 5, 5, 5])
     """
-def convert(tensor: Any, dtype: Any, device: Any, copy: Any, memory_format: Any = ...) -> Any: ...
+def convert(tensor: Any, dtype: Any, device: Any, copy: Any, memory_format: Any = None) -> Any:
+    """Converts to a dtype and device; differentiable."""
 def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: _int | Sequence[_int], padding: _int | Sequence[_int], dilation: _int | Sequence[_int], transposed: _bool, output_padding: _int | Sequence[_int], groups: _int) -> Tensor:
     """Apply a convolution or a transposed convolution, over as many dimensions as `weight` has beyond two.
 
@@ -5324,7 +5708,7 @@ def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: _int
         >>> torch.convolution(x, w, None, [1], [0], [1], False, [0], 1)
         tensor([[[2., 2., 2.]]])
     """
-def copysign(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def copysign(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Combine the magnitude of `input` with the sign of `other`.
 
     Args:
@@ -5347,7 +5731,7 @@ def corrcoef(input: Tensor) -> Tensor:
         tensor([[ 1., -1.],
                 [-1.,  1.]])
     """
-def cos(input: Tensor, *, out: Any = ...) -> Tensor:
+def cos(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the cosine of each element, in radians.
 
     Args:
@@ -5358,7 +5742,7 @@ def cos(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.cos(torch.tensor([0.0, 0.5, 1.0]))
         tensor([1.0000, 0.8776, 0.5403])
     """
-def cosh(input: Tensor, *, out: Any = ...) -> Tensor:
+def cosh(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the hyperbolic cosine of each element.
 
     Args:
@@ -5369,7 +5753,7 @@ def cosh(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.cosh(torch.tensor([0.0, 0.5, 1.0]))
         tensor([1.0000, 1.1276, 1.5431])
     """
-def count_nonzero(input: Tensor, dim: _int | Sequence[_int] | None = ...) -> Tensor:
+def count_nonzero(input: Tensor, dim: _int | Sequence[_int] | None = None) -> Tensor:
     """Count the elements that are not zero, in the whole tensor or over the given dimensions.
 
     Args:
@@ -5380,8 +5764,9 @@ def count_nonzero(input: Tensor, dim: _int | Sequence[_int] | None = ...) -> Ten
         >>> torch.count_nonzero(torch.tensor([[0, 1], [2, 3]]), dim=0)
         tensor([1, 2])
     """
-def count_reverse(begins: Any) -> Any: ...
-def cov(input: Tensor, *, correction: _int = ..., fweights: Tensor | None = ..., aweights: Tensor | None = ...) -> Tensor:
+def count_reverse(begins: Any) -> Any:
+    """Notes that a reverse-mode transform begins (true) or ends, possibly inside of a `vmap`."""
+def cov(input: Tensor, *, correction: _int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
     """Estimate the covariance matrix of variables, whose observations are the columns of `input`.
 
     Args:
@@ -5395,8 +5780,9 @@ def cov(input: Tensor, *, correction: _int = ..., fweights: Tensor | None = ...,
         tensor([[ 1., -1.],
                 [-1.,  1.]])
     """
-def crc32(bytes: Any, before: Any) -> Any: ...
-def cross(input: Tensor, other: Tensor, dim: _int | None = ..., *, out: Any = ...) -> Tensor:
+def crc32(bytes: Any, before: Any) -> Any:
+    """Continues the CRC-32 checksum `before` with the bytes of a contiguous tensor."""
+def cross(input: Tensor, other: Tensor, dim: _int | None = None, *, out: Any = None) -> Tensor:
     """Compute the cross product of vectors with three elements.
 
     Args:
@@ -5409,7 +5795,7 @@ def cross(input: Tensor, other: Tensor, dim: _int | None = ..., *, out: Any = ..
         >>> torch.cross(torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 1.0, 0.0]), dim=-1)
         tensor([0., 0., 1.])
     """
-def cummax(input: Tensor, dim: _int, *, out: Any = ...) -> _ValuesIndices:
+def cummax(input: Tensor, dim: _int, *, out: Any = None) -> _ValuesIndices:
     """Compute the cumulative maximum along a dimension, and the index where it was found.
 
     Args:
@@ -5425,7 +5811,7 @@ def cummax(input: Tensor, dim: _int, *, out: Any = ...) -> _ValuesIndices:
         >>> values, indices
         (tensor([1, 3, 3, 4]), tensor([0, 1, 1, 3]))
     """
-def cummin(input: Tensor, dim: _int, *, out: Any = ...) -> _ValuesIndices:
+def cummin(input: Tensor, dim: _int, *, out: Any = None) -> _ValuesIndices:
     """Compute the cumulative minimum along a dimension, and the index where it was found.
 
     Args:
@@ -5441,7 +5827,7 @@ def cummin(input: Tensor, dim: _int, *, out: Any = ...) -> _ValuesIndices:
         >>> values, indices
         (tensor([4, 2, 2, 1]), tensor([0, 1, 1, 3]))
     """
-def cumprod(input: Tensor, dim: _int, *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor:
+def cumprod(input: Tensor, dim: _int, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
     """Compute the cumulative product of the elements along a dimension.
 
     Args:
@@ -5454,7 +5840,7 @@ def cumprod(input: Tensor, dim: _int, *, dtype: _dtype | None = ..., out: Any = 
         >>> torch.cumprod(torch.tensor([1, 2, 3]), dim=0)
         tensor([1, 2, 6])
     """
-def cumsum(input: Tensor, dim: _int, *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor:
+def cumsum(input: Tensor, dim: _int, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
     """Compute the cumulative sum of the elements along a dimension.
 
     Args:
@@ -5468,7 +5854,7 @@ def cumsum(input: Tensor, dim: _int, *, dtype: _dtype | None = ..., out: Any = .
         tensor([1, 3, 6])
     """
 @overload
-def cumulative_trapezoid(y: Tensor, x: Tensor, dim: _int = ...) -> Tensor:
+def cumulative_trapezoid(y: Tensor, x: Tensor, dim: _int = -1) -> Tensor:
     """Integrate `y` cumulatively along a dimension by the trapezoidal rule.
 
     Args:
@@ -5482,9 +5868,10 @@ def cumulative_trapezoid(y: Tensor, x: Tensor, dim: _int = ...) -> Tensor:
         tensor([1.5000, 4.0000])
     """
 @overload
-def cumulative_trapezoid(y: Tensor, *, dx: _float = ..., dim: _int = ...) -> Tensor: ...
-def current_graph_task_id() -> Any: ...
-def deg2rad(input: Tensor, *, out: Any = ...) -> Tensor:
+def cumulative_trapezoid(y: Tensor, *, dx: _float = 1.0, dim: _int = -1) -> Tensor: ...
+def current_graph_task_id() -> Any:
+    """Returns the number of the running backward of this thread, or -1."""
+def deg2rad(input: Tensor, *, out: Any = None) -> Tensor:
     """Convert angles from degrees to radians.
 
     Args:
@@ -5516,7 +5903,7 @@ def detach(input: Tensor) -> Tensor:
         >>> torch.detach(x).requires_grad
         False
     """
-def detach_copy(input: Tensor, *, out: Any = ...) -> Tensor:
+def detach_copy(input: Tensor, *, out: Any = None) -> Tensor:
     """Return a copy of the tensor; its gradient cannot be computed, as in PyTorch.
 
     Args:
@@ -5527,7 +5914,7 @@ def detach_copy(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.detach_copy(torch.tensor([1, 2]))
         tensor([1, 2])
     """
-def diag(input: Tensor, diagonal: _int = ..., *, out: Any = ...) -> Tensor:
+def diag(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor:
     """Build a diagonal matrix from a vector, or extract a diagonal of a matrix.
 
     Args:
@@ -5542,7 +5929,7 @@ def diag(input: Tensor, diagonal: _int = ..., *, out: Any = ...) -> Tensor:
         >>> torch.diag(torch.tensor([[1, 2], [3, 4]]))
         tensor([1, 4])
     """
-def diag_embed(input: Tensor, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor:
+def diag_embed(input: Tensor, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> Tensor:
     """Build matrices with the last dimension of `input` on a diagonal, and zeros elsewhere.
 
     Args:
@@ -5555,7 +5942,7 @@ def diag_embed(input: Tensor, offset: _int = ..., dim1: _int = ..., dim2: _int =
         tensor([[1, 0],
                 [0, 2]])
     """
-def diagflat(input: Tensor, offset: _int = ...) -> Tensor:
+def diagflat(input: Tensor, offset: _int = 0) -> Tensor:
     """Build a diagonal matrix from the flattened elements of a tensor.
 
     Args:
@@ -5567,7 +5954,7 @@ def diagflat(input: Tensor, offset: _int = ...) -> Tensor:
         tensor([[1, 0],
                 [0, 2]])
     """
-def diagonal(input: Tensor, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor:
+def diagonal(input: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
     """Return the diagonal of two dimensions, as the last dimension of the result (a view).
 
     Args:
@@ -5579,7 +5966,7 @@ def diagonal(input: Tensor, offset: _int = ..., dim1: _int = ..., dim2: _int = .
         >>> torch.diagonal(torch.tensor([[1, 2], [3, 4]]))
         tensor([1, 4])
     """
-def diagonal_copy(input: Tensor, offset: _int = ..., dim1: _int = ..., dim2: _int = ..., *, out: Any = ...) -> Tensor:
+def diagonal_copy(input: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1, *, out: Any = None) -> Tensor:
     """Return a copy of the diagonal of two dimensions; see `torch.diagonal`.
 
     Args:
@@ -5592,7 +5979,7 @@ def diagonal_copy(input: Tensor, offset: _int = ..., dim1: _int = ..., dim2: _in
         >>> torch.diagonal_copy(torch.tensor([[1, 2], [3, 4]]))
         tensor([1, 4])
     """
-def diagonal_scatter(input: Tensor, src: Tensor, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor:
+def diagonal_scatter(input: Tensor, src: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
     """Return a copy of `input` in which a diagonal is replaced by `src`.
 
     Args:
@@ -5606,7 +5993,7 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: _int = ..., dim1: _int 
         tensor([[1., 0.],
                 [0., 1.]])
     """
-def diff(input: Tensor, n: _int = ..., dim: _int = ..., prepend: Tensor | None = ..., append: Tensor | None = ..., *, out: Any = ...) -> Tensor:
+def diff(input: Tensor, n: _int = 1, dim: _int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *, out: Any = None) -> Tensor:
     """Compute the differences of neighboring elements along a dimension, `n` times.
 
     Args:
@@ -5622,7 +6009,7 @@ def diff(input: Tensor, n: _int = ..., dim: _int = ..., prepend: Tensor | None =
         >>> torch.diff(torch.tensor([1, 4, 9, 16]), n=2)
         tensor([2, 2])
     """
-def digamma(input: Tensor, *, out: Any = ...) -> Tensor:
+def digamma(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the digamma function, the derivative of the logarithm of the gamma function.
 
     Args:
@@ -5633,8 +6020,11 @@ def digamma(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.digamma(torch.tensor([0.5, 1.0]))
         tensor([-1.9635, -0.5772])
     """
-def disable_saved_hooks(message: Any) -> Any: ...
-def dist(input: Tensor, other: Tensor, p: _Number = ...) -> Tensor:
+def disable_saved_hooks(message: Any) -> Any:
+    """Forbids pairs of hooks, with the message of the error; None allows them again."""
+def discard_capture() -> Any:
+    """Ends this thread's capture, if there is one, and discards it."""
+def dist(input: Tensor, other: Tensor, p: _Number = 2) -> Tensor:
     """Compute the `p`-norm of the difference of two tensors.
 
     Args:
@@ -5646,7 +6036,7 @@ def dist(input: Tensor, other: Tensor, p: _Number = ...) -> Tensor:
         >>> torch.dist(torch.tensor([1.0, 2.0]), torch.tensor([4.0, 6.0]))
         tensor(5.)
     """
-def div(input: Tensor | _Number, other: Tensor | _Number, rounding_mode: _str | None = ..., *, out: Any = ...) -> Tensor:
+def div(input: Tensor | _Number, other: Tensor | _Number, rounding_mode: _str | None = None, *, out: Any = None) -> Tensor:
     """Divide `input` by `other`, element by element.
 
     Supports broadcasting and type promotion. Integers give floating point quotients unless a rounding mode is given.
@@ -5663,7 +6053,7 @@ def div(input: Tensor | _Number, other: Tensor | _Number, rounding_mode: _str | 
         >>> torch.div(torch.tensor([7, -7]), 2, rounding_mode="floor")
         tensor([ 3, -4])
     """
-def divide(input: Tensor | _Number, other: Tensor | _Number, rounding_mode: _str | None = ..., *, out: Any = ...) -> Tensor:
+def divide(input: Tensor | _Number, other: Tensor | _Number, rounding_mode: _str | None = None, *, out: Any = None) -> Tensor:
     """Divide `input` by `other`, element by element.
 
     Supports broadcasting and type promotion. Integers give floating point quotients unless a rounding mode is given.
@@ -5682,8 +6072,9 @@ def divide(input: Tensor | _Number, other: Tensor | _Number, rounding_mode: _str
 
     Another name of `torch.div`.
     """
-def dlpack_device(tensor: Any) -> Any: ...
-def dot(input: Tensor, tensor: Tensor, *, out: Any = ...) -> Tensor:
+def dlpack_device(tensor: Any) -> Any:
+    """Returns DLPack's device type and index for a tensor."""
+def dot(input: Tensor, tensor: Tensor, *, out: Any = None) -> Tensor:
     """Compute the dot product of two vectors.
 
     Args:
@@ -5722,7 +6113,7 @@ def dsplit(input: Tensor, sections: _int) -> tuple[Tensor, ...]:
     """
 @overload
 def dsplit(input: Tensor, indices: _int | Sequence[_int]) -> tuple[Tensor, ...]: ...
-def dstack(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor:
+def dstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
     """Stack tensors depthwise: along the third dimension.
 
     Args:
@@ -5734,7 +6125,10 @@ def dstack(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor:
         tensor([[[1, 3],
                  [2, 4]]])
     """
-def dtype_of(object: Any) -> Any: ...
+def dtype_of(object: Any) -> Any:
+    """Converts a Python type to the dtype that it stands for (`float` is float64). Returns any other object
+    unchanged.
+    """
 @overload
 def einsum(equation: _str, operands: Tensor | Sequence[Tensor]) -> Tensor:
     """Sum products of tensors as an equation in Einstein's notation says.
@@ -5755,7 +6149,7 @@ def einsum(equation: _str, operands: Tensor | Sequence[Tensor]) -> Tensor:
     """
 @overload
 def einsum(equation: _str, *operands: Tensor) -> Tensor: ...
-def embedding(weight: Tensor, indices: Tensor, padding_idx: _int = ..., scale_grad_by_freq: _bool = ..., sparse: _bool = ...) -> Tensor:
+def embedding(weight: Tensor, indices: Tensor, padding_idx: _int = -1, scale_grad_by_freq: _bool = False, sparse: _bool = False) -> Tensor:
     """Look up embeddings: the rows of `weight` that `indices` name.
 
     Args:
@@ -5770,7 +6164,7 @@ def embedding(weight: Tensor, indices: Tensor, padding_idx: _int = ..., scale_gr
         tensor([[0., 0., 1.],
                 [1., 0., 0.]])
     """
-def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: _bool = ..., mode: _int = ..., sparse: _bool = ..., per_sample_weights: Tensor | None = ..., include_last_offset: _bool = ..., padding_idx: _int | None = ...) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: _bool = False, mode: _int = 0, sparse: _bool = False, per_sample_weights: Tensor | None = None, include_last_offset: _bool = False, padding_idx: _int | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Look up bags of embeddings and reduce each bag to its sum, mean or maximum.
 
     `torch.nn.functional.embedding_bag` is the more convenient form.
@@ -5794,9 +6188,21 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_b
         tensor([[1., 1., 0.],
                 [0., 0., 1.]])
     """
-def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: _float, norm_type: _float) -> Tensor: ...
+def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: _float, norm_type: _float) -> Tensor:
+    """Scale down the rows that `indices` name, in place, so that their norm is at most `max_norm`.
+
+    Args:
+        input: the embeddings, one per row.
+        indices: row numbers.
+        max_norm: the largest norm.
+        norm_type: order of the norm.
+
+    Examples:
+        >>> torch.embedding_renorm_(torch.tensor([[3.0, 4.0]]), torch.tensor([0]), 1.0, 2.0)
+        tensor([[0.6000, 0.8000]])
+    """
 @overload
-def empty(size: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ..., out: Any = ...) -> Tensor:
+def empty(size: _int | Sequence[_int], *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, memory_format: _str | None = None, out: Any = None) -> Tensor:
     """Return an uninitialized tensor: its elements are whatever is in memory.
 
     Args:
@@ -5814,8 +6220,8 @@ def empty(size: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _s
         torch.Size([2, 3])
     """
 @overload
-def empty(*size: _int, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ..., out: Any = ...) -> Tensor: ...
-def empty_like(input: Tensor, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ...) -> Tensor:
+def empty(*size: _int, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, memory_format: _str | None = None, out: Any = None) -> Tensor: ...
+def empty_like(input: Tensor, *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, memory_format: _str | None = None) -> Tensor:
     """Return an uninitialized tensor with the shape, data type and device of another one.
 
     Args:
@@ -5831,7 +6237,7 @@ def empty_like(input: Tensor, *, dtype: _dtype | None = ..., layout: _str | None
         >>> torch.empty_like(torch.zeros(2, 3)).shape
         torch.Size([2, 3])
     """
-def empty_strided(size: _int | Sequence[_int], stride: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor:
+def empty_strided(size: _int | Sequence[_int], stride: _int | Sequence[_int], *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False) -> Tensor:
     """Return an uninitialized tensor with the given sizes and strides.
 
     Args:
@@ -5847,10 +6253,15 @@ def empty_strided(size: _int | Sequence[_int], stride: _int | Sequence[_int], *,
         >>> torch.empty_strided((2, 3), (1, 2)).stride()
         (1, 2)
     """
-def end_transform() -> Any: ...
-def enforce_layouts(on: Any) -> Any: ...
-def enter_dual_level() -> Any: ...
-def eq(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def end_capture() -> Any:
+    """Ends this thread's capture."""
+def end_transform() -> Any:
+    """Ends the innermost transform."""
+def enforce_layouts(on: Any) -> Any:
+    """Sets whether a leaf's first gradient gets the strides of the leaf, in this thread."""
+def enter_dual_level() -> Any:
+    """Enters a dual level; its number is never reused."""
+def eq(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Compare element by element: True where `input == other`.
 
     Args:
@@ -5875,7 +6286,7 @@ def equal(input: Tensor, other: Tensor) -> _bool:
         >>> torch.equal(torch.tensor([1, 2]), torch.tensor([[1, 2]]))
         False
     """
-def erf(input: Tensor, *, out: Any = ...) -> Tensor:
+def erf(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the error function of each element, `2 / sqrt(π)` times the integral of `exp(-t**2)` from 0 on.
 
     Args:
@@ -5886,7 +6297,7 @@ def erf(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.erf(torch.tensor([0.0, 0.5, 1.0]))
         tensor([0.0000, 0.5205, 0.8427])
     """
-def erfc(input: Tensor, *, out: Any = ...) -> Tensor:
+def erfc(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the complementary error function of each element, `1 - erf(input)`, without cancellation.
 
     Args:
@@ -5897,7 +6308,7 @@ def erfc(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.erfc(torch.tensor([0.0, 1.0, 5.0]))
         tensor([1.0000e+00, 1.5730e-01, 1.5375e-12])
     """
-def erfinv(input: Tensor, *, out: Any = ...) -> Tensor:
+def erfinv(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the inverse of the error function for each element, which lies between -1 and 1.
 
     Args:
@@ -5908,8 +6319,9 @@ def erfinv(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.erfinv(torch.tensor([0.0, 0.5, -1.0]))
         tensor([0.0000, 0.4769,   -inf])
     """
-def exit_dual_level(level: Any) -> Any: ...
-def exp(input: Tensor, *, out: Any = ...) -> Tensor:
+def exit_dual_level(level: Any) -> Any:
+    """Leaves a dual level; its tangents are dropped."""
+def exp(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the exponential of each element, `e ** input`.
 
     Args:
@@ -5920,7 +6332,7 @@ def exp(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.exp(torch.tensor([0.0, 1.0, 2.0]))
         tensor([1.0000, 2.7183, 7.3891])
     """
-def exp2(input: Tensor, *, out: Any = ...) -> Tensor:
+def exp2(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute 2 raised to the power of each element.
 
     Args:
@@ -5931,7 +6343,7 @@ def exp2(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.exp2(torch.tensor([0.0, 1.0, 3.0]))
         tensor([1., 2., 8.])
     """
-def expand_copy(input: Tensor, size: _int | Sequence[_int], *, implicit: _bool = ..., out: Any = ...) -> Tensor:
+def expand_copy(input: Tensor, size: _int | Sequence[_int], *, implicit: _bool = False, out: Any = None) -> Tensor:
     """Return a copy with dimensions of size 1 expanded; see `Tensor.expand`.
 
     Args:
@@ -5945,8 +6357,9 @@ def expand_copy(input: Tensor, size: _int | Sequence[_int], *, implicit: _bool =
         tensor([[1, 1],
                 [2, 2]])
     """
-def expect_overrides(more: Any) -> Any: ...
-def expm1(input: Tensor, *, out: Any = ...) -> Tensor:
+def expect_overrides(more: Any) -> Any:
+    """Counts one more, or one less, class or object with overrides."""
+def expm1(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute `exp(input) - 1`, accurate also for elements near zero.
 
     Args:
@@ -5957,7 +6370,7 @@ def expm1(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.expm1(torch.tensor([0.0, 1e-10, 1.0]))
         tensor([0.0000e+00, 1.0000e-10, 1.7183e+00])
     """
-def eye(n: _int, m: _int | None = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., *, out: Any = ...) -> Tensor:
+def eye(n: _int, m: _int | None = None, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, *, out: Any = None) -> Tensor:
     """Return an identity matrix: ones on the diagonal and zeros elsewhere.
 
     Args:
@@ -5975,7 +6388,7 @@ def eye(n: _int, m: _int | None = ..., dtype: _dtype | None = ..., layout: _str 
         tensor([[1., 0., 0.],
                 [0., 1., 0.]])
     """
-def fft_fft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+def fft_fft(input: Tensor, n: _int | None = None, dim: _int = -1, norm: _str | None = None, *, out: Any = None) -> Tensor:
     """Compute the discrete Fourier transform along a dimension.
 
     Args:
@@ -5989,7 +6402,7 @@ def fft_fft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | N
         >>> torch.fft.fft(torch.tensor([1.0, 2.0]))
         tensor([ 3.+0.j, -1.+0.j])
     """
-def fft_fft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+def fft_fft2(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int | Sequence[_int] = ..., norm: _str | None = None, *, out: Any = None) -> Tensor:
     """Compute the discrete Fourier transform over two dimensions.
 
     Args:
@@ -6004,7 +6417,7 @@ def fft_fft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | S
         tensor([[4.+0.j, 0.+0.j],
                 [0.+0.j, 0.+0.j]])
     """
-def fft_fftn(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] | None = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+def fft_fftn(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int | Sequence[_int] | None = None, norm: _str | None = None, *, out: Any = None) -> Tensor:
     """Compute the discrete Fourier transform over several dimensions.
 
     Args:
@@ -6019,7 +6432,7 @@ def fft_fftn(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | S
         tensor([[4.+0.j, 0.+0.j],
                 [0.+0.j, 0.+0.j]])
     """
-def fft_hfft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+def fft_hfft(input: Tensor, n: _int | None = None, dim: _int = -1, norm: _str | None = None, *, out: Any = None) -> Tensor:
     """Compute the Fourier transform of a Hermitian-symmetric signal, of which half is given; it is real.
 
     Args:
@@ -6033,7 +6446,7 @@ def fft_hfft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | 
         >>> torch.fft.hfft(torch.tensor([0.0, 2.0, 0.0]))
         tensor([ 4.,  0., -4.,  0.])
     """
-def fft_hfft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+def fft_hfft2(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int | Sequence[_int] = ..., norm: _str | None = None, *, out: Any = None) -> Tensor:
     """Compute the Fourier transform of a Hermitian-symmetric signal over two dimensions, half of which is given.
 
     Args:
@@ -6047,7 +6460,7 @@ def fft_hfft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | 
         >>> torch.fft.hfft2(torch.ones(2, 3)).shape
         torch.Size([2, 4])
     """
-def fft_hfftn(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] | None = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+def fft_hfftn(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int | Sequence[_int] | None = None, norm: _str | None = None, *, out: Any = None) -> Tensor:
     """Compute the Fourier transform of a Hermitian-symmetric signal over several dimensions, half of which is given.
 
     Args:
@@ -6061,7 +6474,7 @@ def fft_hfftn(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | 
         >>> torch.fft.hfftn(torch.ones(2, 3)).shape
         torch.Size([2, 4])
     """
-def fft_ifft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+def fft_ifft(input: Tensor, n: _int | None = None, dim: _int = -1, norm: _str | None = None, *, out: Any = None) -> Tensor:
     """Compute the inverse discrete Fourier transform along a dimension.
 
     Args:
@@ -6075,7 +6488,7 @@ def fft_ifft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | 
         >>> torch.fft.ifft(torch.tensor([3.0, -1.0])).real
         tensor([1., 2.])
     """
-def fft_ifft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+def fft_ifft2(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int | Sequence[_int] = ..., norm: _str | None = None, *, out: Any = None) -> Tensor:
     """Compute the inverse discrete Fourier transform over two dimensions.
 
     Args:
@@ -6090,7 +6503,7 @@ def fft_ifft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | 
         tensor([[1.+0.j, 0.+0.j],
                 [0.+0.j, 0.+0.j]])
     """
-def fft_ifftn(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] | None = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+def fft_ifftn(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int | Sequence[_int] | None = None, norm: _str | None = None, *, out: Any = None) -> Tensor:
     """Compute the inverse discrete Fourier transform over several dimensions.
 
     Args:
@@ -6105,7 +6518,7 @@ def fft_ifftn(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | 
         tensor([[1.+0.j, 0.+0.j],
                 [0.+0.j, 0.+0.j]])
     """
-def fft_ihfft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+def fft_ihfft(input: Tensor, n: _int | None = None, dim: _int = -1, norm: _str | None = None, *, out: Any = None) -> Tensor:
     """Compute the inverse of `torch.fft.hfft`: half of a Hermitian-symmetric signal.
 
     Args:
@@ -6119,7 +6532,7 @@ def fft_ihfft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str |
         >>> torch.fft.ihfft(torch.ones(4)).real
         tensor([1., 0., 0.])
     """
-def fft_ihfft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+def fft_ihfft2(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int | Sequence[_int] = ..., norm: _str | None = None, *, out: Any = None) -> Tensor:
     """Compute the inverse of `torch.fft.hfft2`: half of a Hermitian-symmetric signal.
 
     Args:
@@ -6133,7 +6546,7 @@ def fft_ihfft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int |
         >>> torch.fft.ihfft2(torch.ones(2, 4)).shape
         torch.Size([2, 3])
     """
-def fft_ihfftn(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] | None = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+def fft_ihfftn(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int | Sequence[_int] | None = None, norm: _str | None = None, *, out: Any = None) -> Tensor:
     """Compute the inverse of `torch.fft.hfftn`: half of a Hermitian-symmetric signal.
 
     Args:
@@ -6147,7 +6560,7 @@ def fft_ihfftn(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int |
         >>> torch.fft.ihfftn(torch.ones(2, 4)).shape
         torch.Size([2, 3])
     """
-def fft_irfft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+def fft_irfft(input: Tensor, n: _int | None = None, dim: _int = -1, norm: _str | None = None, *, out: Any = None) -> Tensor:
     """Compute the inverse of `torch.fft.rfft`: real numbers from half of their transform.
 
     Args:
@@ -6161,7 +6574,7 @@ def fft_irfft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str |
         >>> torch.fft.irfft(torch.tensor([0.0, 2.0, 0.0]))
         tensor([ 1.,  0., -1.,  0.])
     """
-def fft_irfft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+def fft_irfft2(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int | Sequence[_int] = ..., norm: _str | None = None, *, out: Any = None) -> Tensor:
     """Compute the inverse of `torch.fft.rfft2`: real numbers from half of their transform.
 
     Args:
@@ -6175,7 +6588,7 @@ def fft_irfft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int |
         >>> torch.fft.irfft2(torch.ones(2, 3)).shape
         torch.Size([2, 4])
     """
-def fft_irfftn(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] | None = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+def fft_irfftn(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int | Sequence[_int] | None = None, norm: _str | None = None, *, out: Any = None) -> Tensor:
     """Compute the inverse of `torch.fft.rfftn`: real numbers from half of their transform.
 
     Args:
@@ -6189,7 +6602,7 @@ def fft_irfftn(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int |
         >>> torch.fft.irfftn(torch.ones(2, 3)).shape
         torch.Size([2, 4])
     """
-def fft_rfft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+def fft_rfft(input: Tensor, n: _int | None = None, dim: _int = -1, norm: _str | None = None, *, out: Any = None) -> Tensor:
     """Compute the discrete Fourier transform of real numbers along a dimension, without its redundant half.
 
     The result has `n // 2 + 1` elements; the others are their complex conjugates.
@@ -6205,7 +6618,7 @@ def fft_rfft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | 
         >>> torch.fft.rfft(torch.ones(4)).real
         tensor([4., 0., 0.])
     """
-def fft_rfft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+def fft_rfft2(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int | Sequence[_int] = ..., norm: _str | None = None, *, out: Any = None) -> Tensor:
     """Compute the discrete Fourier transform of real numbers over two dimensions, without its redundant half.
 
     Args:
@@ -6219,7 +6632,7 @@ def fft_rfft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | 
         >>> torch.fft.rfft2(torch.ones(2, 4)).shape
         torch.Size([2, 3])
     """
-def fft_rfftn(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] | None = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+def fft_rfftn(input: Tensor, s: _int | Sequence[_int] | None = None, dim: _int | Sequence[_int] | None = None, norm: _str | None = None, *, out: Any = None) -> Tensor:
     """Compute the discrete Fourier transform of real numbers over several dimensions, without its redundant half.
 
     The last of the dimensions has `n // 2 + 1` elements.
@@ -6246,7 +6659,7 @@ def fill(input: Tensor, value: Tensor | _Number) -> None:
         >>> torch.fill(torch.zeros(2), 7)
         tensor([7., 7.])
     """
-def fix(input: Tensor, *, out: Any = ...) -> Tensor:
+def fix(input: Tensor, *, out: Any = None) -> Tensor:
     """Truncate each element: round it towards zero to a whole number.
 
     Args:
@@ -6259,7 +6672,7 @@ def fix(input: Tensor, *, out: Any = ...) -> Tensor:
 
     Another name of `torch.trunc`.
     """
-def flatten(input: Tensor, start_dim: _int = ..., end_dim: _int = ...) -> Tensor:
+def flatten(input: Tensor, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
     """Flatten a range of dimensions into one: a view where possible, else a copy.
 
     Args:
@@ -6314,7 +6727,7 @@ float8_e4m3fnuz: AbsentDType
 float8_e5m2: AbsentDType
 float8_e5m2fnuz: AbsentDType
 float8_e8m0fnu: AbsentDType
-def float_power(input: Tensor | _Number, exponent: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def float_power(input: Tensor | _Number, exponent: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Raise `input` to the power `exponent` in double precision.
 
     Results are float64, or complex128 if one of both is complex.
@@ -6328,7 +6741,7 @@ def float_power(input: Tensor | _Number, exponent: Tensor | _Number, *, out: Any
         >>> torch.float_power(torch.tensor([1, 2, 3]), 2)
         tensor([1., 4., 9.], dtype=torch.float64)
     """
-def floor(input: Tensor, *, out: Any = ...) -> Tensor:
+def floor(input: Tensor, *, out: Any = None) -> Tensor:
     """Round each element down to a whole number.
 
     Args:
@@ -6339,7 +6752,7 @@ def floor(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.floor(torch.tensor([-1.5, 0.5, 2.0]))
         tensor([-2.,  0.,  2.])
     """
-def floor_divide(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def floor_divide(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Divide `input` by `other` and round the quotients down to whole numbers.
 
     Args:
@@ -6351,7 +6764,7 @@ def floor_divide(input: Tensor | _Number, other: Tensor | _Number, *, out: Any =
         >>> torch.floor_divide(torch.tensor([7, -7]), 2)
         tensor([ 3, -4])
     """
-def fmax(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+def fmax(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Compute the element-wise maximum of two tensors, ignoring NaN where the other element is a number.
 
     Args:
@@ -6363,7 +6776,7 @@ def fmax(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.fmax(torch.tensor([1.0, float("nan")]), torch.tensor([3.0, 2.0]))
         tensor([3., 2.])
     """
-def fmin(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+def fmin(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Compute the element-wise minimum of two tensors, ignoring NaN where the other element is a number.
 
     Args:
@@ -6375,7 +6788,7 @@ def fmin(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.fmin(torch.tensor([1.0, float("nan")]), torch.tensor([3.0, 2.0]))
         tensor([1., 2.])
     """
-def fmod(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def fmod(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Compute the remainder of a division, with the sign of the dividend `input`, as C's `fmod` does.
 
     Args:
@@ -6387,7 +6800,7 @@ def fmod(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
         >>> torch.fmod(torch.tensor([-3, 3, 5]), 2)
         tensor([-1,  1,  1])
     """
-def frac(input: Tensor, *, out: Any = ...) -> Tensor:
+def frac(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the fractional part of each element, `input - trunc(input)`.
 
     Args:
@@ -6398,7 +6811,7 @@ def frac(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.frac(torch.tensor([-1.5, 0.25, 2.0]))
         tensor([-0.5000,  0.2500,  0.0000])
     """
-def frexp(input: Tensor, *, out: Any = ...) -> _MantissaExponent:
+def frexp(input: Tensor, *, out: Any = None) -> _MantissaExponent:
     """Decompose numbers into mantissa and exponent: `input = mantissa * 2**exponent`.
 
     Mantissas have magnitudes in `[0.5, 1)`; 0 has mantissa and exponent 0.
@@ -6415,7 +6828,7 @@ def frexp(input: Tensor, *, out: Any = ...) -> _MantissaExponent:
         >>> mantissa, exponent
         (tensor([0.5000, 0.7500]), tensor([1, 3], dtype=torch.int32))
     """
-def frobenius_norm(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
+def frobenius_norm(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = False, *, out: Any = None) -> Tensor:
     """Compute the Frobenius norm, the root of the sum of squares, over dimensions.
 
     Args:
@@ -6428,10 +6841,26 @@ def frobenius_norm(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = .
         >>> torch.frobenius_norm(torch.tensor([[3.0, 4.0]]), (0, 1))
         tensor(5.)
     """
-def from_bytes(bytes: Any) -> Any: ...
-def from_dlpack(capsule: Any) -> Any: ...
-def from_numpy(array: Any) -> Any: ...
-def full(size: _int | Sequence[_int], fill_value: _Number, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
+def from_bytes(bytes: Any) -> Any:
+    """Makes a vector of bytes with its own memory."""
+def from_dlpack(capsule: Any) -> Any:
+    """Return a tensor that shares the memory of a DLPack capsule.
+
+    Args:
+        capsule: the capsule, which can be used once.
+    """
+def from_numpy(array: Any) -> Any:
+    """Return a tensor that shares the memory of a NumPy array.
+
+    Args:
+        array: the array.
+
+    Examples:
+        >>> import numpy
+        >>> torch.from_numpy(numpy.array([1.0, 2.0]))
+        tensor([1., 2.], dtype=torch.float64)
+    """
+def full(size: _int | Sequence[_int], fill_value: _Number, *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor:
     """Return a tensor filled with one value.
 
     Args:
@@ -6449,7 +6878,7 @@ def full(size: _int | Sequence[_int], fill_value: _Number, *, dtype: _dtype | No
         tensor([[7, 7],
                 [7, 7]])
     """
-def full_like(input: Tensor, fill_value: _Number, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ...) -> Tensor:
+def full_like(input: Tensor, fill_value: _Number, *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, memory_format: _str | None = None) -> Tensor:
     """Return a tensor filled with one value, with the shape, data type and device of another one.
 
     Args:
@@ -6466,7 +6895,7 @@ def full_like(input: Tensor, fill_value: _Number, *, dtype: _dtype | None = ...,
         >>> torch.full_like(torch.zeros(2), 7)
         tensor([7., 7.])
     """
-def gather(input: Tensor, dim: _int, index: Tensor, *, sparse_grad: _bool = ..., out: Any = ...) -> Tensor:
+def gather(input: Tensor, dim: _int, index: Tensor, *, sparse_grad: _bool = False, out: Any = None) -> Tensor:
     """Pick elements along a dimension by index: for `dim=0`, `out[i][j] = input[index[i][j]][j]`.
 
     Args:
@@ -6481,7 +6910,7 @@ def gather(input: Tensor, dim: _int, index: Tensor, *, sparse_grad: _bool = ...,
         tensor([[1, 1],
                 [4, 3]])
     """
-def gcd(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+def gcd(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Compute the greatest common divisor of each pair of integers.
 
     Args:
@@ -6493,7 +6922,7 @@ def gcd(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.gcd(torch.tensor([12, 18]), torch.tensor([8, 12]))
         tensor([4, 6])
     """
-def ge(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def ge(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Compare element by element: True where `input >= other`.
 
     Args:
@@ -6505,7 +6934,7 @@ def ge(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
         >>> torch.ge(torch.tensor([1, 2, 3]), 2)
         tensor([False,  True,  True])
     """
-def geqrf(input: Tensor, *, out: Any = ...) -> _ATau:
+def geqrf(input: Tensor, *, out: Any = None) -> _ATau:
     """Compute a QR factorization in the compact form of LAPACK, as Householder reflections.
 
     Args:
@@ -6520,7 +6949,7 @@ def geqrf(input: Tensor, *, out: Any = ...) -> _ATau:
         >>> a.shape, tau.shape
         (torch.Size([3, 3]), torch.Size([3]))
     """
-def ger(input: Tensor, vec2: Tensor, *, out: Any = ...) -> Tensor:
+def ger(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
     """Compute the outer product of two vectors; the same as `torch.outer`.
 
     Args:
@@ -6533,11 +6962,27 @@ def ger(input: Tensor, vec2: Tensor, *, out: Any = ...) -> Tensor:
         tensor([[ 3,  4,  5],
                 [ 6,  8, 10]])
     """
-def get_default_dtype() -> Any: ...
-def get_num_threads() -> Any: ...
-def global_generator() -> Any: ...
-def gradient_edge(tensor: Any) -> Any: ...
-def greater(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def get_default_dtype() -> Any:
+    """Return the default floating point data type, of new tensors and of Python's numbers.
+
+    Examples:
+        >>> torch.get_default_dtype()
+        torch.float32
+    """
+def get_num_threads() -> Any:
+    """Return the number of threads that computations on the CPU may use.
+
+    Examples:
+        >>> torch.get_num_threads() >= 1
+        True
+    """
+def global_generator() -> Any:
+    """Returns the default generator, always the same object."""
+def gradient_edge(tensor: Any) -> Any:
+    """Returns the (node, output) to which a tensor's gradient flows, and an object that keeps a Function's
+    node alive, since its context does not.
+    """
+def greater(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Compare element by element: True where `input > other`.
 
     Args:
@@ -6551,7 +6996,7 @@ def greater(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor
 
     Another name of `torch.gt`.
     """
-def greater_equal(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def greater_equal(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Compare element by element: True where `input >= other`.
 
     Args:
@@ -6580,7 +7025,7 @@ def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_
         >>> torch.grid_sampler(x, torch.zeros(1, 1, 1, 2), 0, 0, False)
         tensor([[[[1.5000]]]])
     """
-def group_norm(input: Tensor, num_groups: _int, weight: Tensor | None = ..., bias: Tensor | None = ..., eps: _float = ..., _cudnn_enabled: _bool = ...) -> Tensor:
+def group_norm(input: Tensor, num_groups: _int, weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-05, _cudnn_enabled: _bool = True) -> Tensor:
     """Normalize groups of channels of each sample on their own, then scale and shift each channel.
 
     Args:
@@ -6628,7 +7073,7 @@ def gru(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, 
     """
 @overload
 def gru(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool) -> tuple[Tensor, Tensor]: ...
-def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> Tensor:
+def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
     """Apply one step of a gated recurrent cell (GRU).
 
     Args:
@@ -6643,7 +7088,7 @@ def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor
         >>> torch.gru_cell(x, h, torch.ones(12, 3), torch.ones(12, 4)).shape
         torch.Size([2, 4])
     """
-def gt(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def gt(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Compare element by element: True where `input > other`.
 
     Args:
@@ -6655,8 +7100,9 @@ def gt(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
         >>> torch.gt(torch.tensor([1, 2, 3]), 2)
         tensor([False, False,  True])
     """
-def has_edge(tensor: Any) -> Any: ...
-def heaviside(input: Tensor, values: Tensor, *, out: Any = ...) -> Tensor:
+def has_edge(tensor: Any) -> Any:
+    """Returns true if the tensor has an edge in the graph, as a result or as a leaf that accumulates."""
+def heaviside(input: Tensor, values: Tensor, *, out: Any = None) -> Tensor:
     """Compute the Heaviside step function: 0 for negative elements, 1 for positive ones, `values` at zero.
 
     Args:
@@ -6668,7 +7114,7 @@ def heaviside(input: Tensor, values: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.heaviside(torch.tensor([-1.5, 0.0, 2.0]), torch.tensor(0.5))
         tensor([0.0000, 0.5000, 1.0000])
     """
-def histc(input: Tensor, bins: _int = ..., min: _Number = ..., max: _Number = ..., *, out: Any = ...) -> Tensor:
+def histc(input: Tensor, bins: _int = 100, min: _Number = 0, max: _Number = 0, *, out: Any = None) -> Tensor:
     """Compute a histogram with bins of equal width.
 
     Elements outside `[min, max]` are not counted. If both are 0, the range is that of the elements.
@@ -6699,7 +7145,7 @@ def hsplit(input: Tensor, sections: _int) -> tuple[Tensor, ...]:
     """
 @overload
 def hsplit(input: Tensor, indices: _int | Sequence[_int]) -> tuple[Tensor, ...]: ...
-def hstack(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor:
+def hstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
     """Stack tensors horizontally: along the second dimension, vectors along the first.
 
     Args:
@@ -6710,7 +7156,7 @@ def hstack(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor:
         >>> torch.hstack([torch.tensor([1, 2]), torch.tensor([3])])
         tensor([1, 2, 3])
     """
-def hypot(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+def hypot(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Compute the length of the hypotenuse of a right triangle, `sqrt(input**2 + other**2)`, without overflow.
 
     Args:
@@ -6722,7 +7168,7 @@ def hypot(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.hypot(torch.tensor([3.0]), torch.tensor([4.0, 5.0]))
         tensor([5.0000, 5.8310])
     """
-def i0(input: Tensor, *, out: Any = ...) -> Tensor:
+def i0(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the modified Bessel function of the first kind of order 0.
 
     Args:
@@ -6733,7 +7179,7 @@ def i0(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.i0(torch.tensor([0.0, 1.0, 2.0]))
         tensor([1.0000, 1.2661, 2.2796])
     """
-def igamma(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+def igamma(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Compute the regularized lower incomplete gamma function.
 
     Args:
@@ -6745,7 +7191,7 @@ def igamma(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.igamma(torch.tensor([1.0]), torch.tensor([2.0]))
         tensor([0.8647])
     """
-def igammac(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+def igammac(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Compute the regularized upper incomplete gamma function, `1 - igamma(input, other)`.
 
     Args:
@@ -6770,8 +7216,9 @@ def imag(input: Tensor) -> Tensor:
         >>> torch.imag(torch.tensor([1 + 2j, 3j]))
         tensor([2., 3.])
     """
-def increment_version(object: Any) -> Any: ...
-def index_add(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = ..., out: Any = ...) -> Tensor:
+def increment_version(object: Any) -> Any:
+    """Increments the version counter after an in-place write that gradiron could not see."""
+def index_add(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1, out: Any = None) -> Tensor:
     """Add the slices of `source`, scaled by `alpha`, to a copy of `input`, at indices along a dimension.
 
     Args:
@@ -6786,7 +7233,7 @@ def index_add(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, alpha:
         >>> torch.index_add(torch.zeros(3), 0, torch.tensor([0, 0, 2]), torch.tensor([1.0, 2.0, 3.0]))
         tensor([3., 0., 3.])
     """
-def index_copy(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, out: Any = ...) -> Tensor:
+def index_copy(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, out: Any = None) -> Tensor:
     """Return a copy of `input` whose slices at the given indices are replaced by those of `source`.
 
     Args:
@@ -6813,7 +7260,7 @@ def index_fill(input: Tensor, dim: _int, index: Tensor, value: Tensor | _Number)
         >>> torch.index_fill(torch.zeros(3), 0, torch.tensor([0, 2]), 7.0)
         tensor([7., 0., 7.])
     """
-def index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: _bool = ...) -> Tensor:
+def index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: _bool = False) -> Tensor:
     """Return a copy of `input` with `values` at the places that tensors of indices name: `input[indices] = values`.
 
     Args:
@@ -6826,7 +7273,7 @@ def index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumula
         >>> torch.index_put(torch.zeros(3), (torch.tensor([0, 2]),), torch.tensor([1.0, 2.0]))
         tensor([1., 0., 2.])
     """
-def index_reduce(input: Tensor, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = ..., out: Any = ...) -> Tensor:
+def index_reduce(input: Tensor, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = True, out: Any = None) -> Tensor:
     """Combine the slices of `source` into a copy of `input`, at indices along a dimension.
 
     Args:
@@ -6842,7 +7289,7 @@ def index_reduce(input: Tensor, dim: _int, index: Tensor, source: Tensor, reduce
         >>> torch.index_reduce(torch.ones(2), 0, torch.tensor([0, 0]), torch.tensor([3.0, 5.0]), "amax")
         tensor([5., 1.])
     """
-def index_select(input: Tensor, dim: _int, index: Tensor, *, out: Any = ...) -> Tensor:
+def index_select(input: Tensor, dim: _int, index: Tensor, *, out: Any = None) -> Tensor:
     """Return the slices along a dimension that a vector of indices names (a copy).
 
     Args:
@@ -6856,7 +7303,7 @@ def index_select(input: Tensor, dim: _int, index: Tensor, *, out: Any = ...) -> 
         tensor([[5, 6],
                 [1, 2]])
     """
-def inner(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+def inner(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Compute dot products over the last dimension of both tensors, for all pairs of the others.
 
     Args:
@@ -6891,7 +7338,7 @@ int16: _dtype
 int32: _dtype
 int64: _dtype
 int8: _dtype
-def inverse(input: Tensor, *, out: Any = ...) -> Tensor:
+def inverse(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the inverse of square matrices; the same as `torch.linalg.inv`.
 
     Args:
@@ -6903,9 +7350,24 @@ def inverse(input: Tensor, *, out: Any = ...) -> Tensor:
         tensor([[0.5000, 0.0000],
                 [0.0000, 0.2500]])
     """
-def is_anomaly_check_nan_enabled() -> Any: ...
-def is_anomaly_enabled() -> Any: ...
-def is_batched(t: Any, level: Any = ...) -> Any: ...
+def is_anomaly_check_nan_enabled() -> Any:
+    """Tell whether anomaly detection, where it is on, looks for NaN in gradients.
+
+    Examples:
+        >>> torch.is_anomaly_check_nan_enabled()
+        True
+    """
+def is_anomaly_enabled() -> Any:
+    """Tell whether anomaly detection is on; see `torch.autograd.set_detect_anomaly`.
+
+    Examples:
+        >>> torch.is_anomaly_enabled()
+        False
+    """
+def is_batched(t: Any, level: Any = None) -> Any:
+    """Returns true if a tensor is batched, at the given level or at any."""
+def is_capturing() -> Any:
+    """Return whether this thread is capturing."""
 def is_conj(input: Tensor) -> _bool:
     """Tell whether the conjugate bit is set: the tensor is a conjugate that is not yet computed.
 
@@ -6916,11 +7378,36 @@ def is_conj(input: Tensor) -> _bool:
         >>> torch.is_conj(torch.tensor([1j]).conj())
         True
     """
-def is_dual_level(level: Any) -> Any: ...
-def is_fwd_grad_enabled() -> Any: ...
-def is_grad_enabled() -> Any: ...
-def is_inference(input: Any) -> Any: ...
-def is_inference_mode_enabled() -> Any: ...
+def is_dual_level(level: Any) -> Any:
+    """Returns true if a dual level is active."""
+def is_fwd_grad_enabled() -> Any:
+    """Returns true if this thread's operators compute tangents."""
+def is_grad_enabled() -> Any:
+    """Tell whether autograd records operations in this thread.
+
+    Examples:
+        >>> with torch.no_grad():
+        ...     torch.is_grad_enabled()
+        False
+    """
+def is_inference(input: Any) -> Any:
+    """Tell whether a tensor was made in inference mode.
+
+    Args:
+        input: the tensor.
+
+    Examples:
+        >>> torch.is_inference(torch.zeros(1))
+        False
+    """
+def is_inference_mode_enabled() -> Any:
+    """Tell whether this thread is inside `torch.inference_mode`.
+
+    Examples:
+        >>> with torch.inference_mode():
+        ...     torch.is_inference_mode_enabled()
+        True
+    """
 def is_neg(input: Tensor) -> _bool:
     """Tell whether the negative bit is set: the tensor is a negated view that is not yet computed.
 
@@ -6944,7 +7431,8 @@ def is_nonzero(input: Tensor) -> _bool:
         >>> torch.is_nonzero(torch.tensor([0.0]))
         False
     """
-def is_resizable(tensor: Any) -> Any: ...
+def is_resizable(tensor: Any) -> Any:
+    """Returns true if the storage can be resized."""
 def is_same_size(input: Tensor, other: Tensor) -> _bool:
     """Tell whether two tensors have the same shape.
 
@@ -6966,10 +7454,22 @@ def is_signed(input: Tensor) -> _bool:
         >>> torch.is_signed(torch.zeros(1, dtype=torch.uint8))
         False
     """
-def is_transformed() -> Any: ...
-def is_warn_always_enabled() -> Any: ...
-def is_whole_backward() -> Any: ...
-def isclose(input: Tensor, other: Tensor, rtol: _float = ..., atol: _float = ..., equal_nan: _bool = ...) -> Tensor:
+def is_transformed() -> Any:
+    """Returns true while a transformed function runs: then the transform decides which tensors require
+    gradients.
+    """
+def is_warn_always_enabled() -> Any:
+    """Tell whether warnings that are shown once per process are shown each time.
+
+    Examples:
+        >>> torch.is_warn_always_enabled()
+        False
+    """
+def is_whole_backward() -> Any:
+    """Returns true if the running backward of this thread accumulates into all leaves: it was called without
+    `inputs`.
+    """
+def isclose(input: Tensor, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> Tensor:
     """Tell where two tensors are close: `|input - other| <= atol + rtol * |other|`.
 
     Args:
@@ -6983,7 +7483,7 @@ def isclose(input: Tensor, other: Tensor, rtol: _float = ..., atol: _float = ...
         >>> torch.isclose(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.1]))
         tensor([ True, False])
     """
-def isfinite(input: Tensor, *, out: Any = ...) -> Tensor:
+def isfinite(input: Tensor, *, out: Any = None) -> Tensor:
     """Tell for each element whether it is finite: neither infinite nor NaN.
 
     Args:
@@ -6995,7 +7495,7 @@ def isfinite(input: Tensor, *, out: Any = ...) -> Tensor:
         tensor([ True, False, False])
     """
 @overload
-def isin(elements: Tensor, test_elements: Tensor, *, assume_unique: _bool = ..., invert: _bool = ..., out: Any = ...) -> Tensor:
+def isin(elements: Tensor, test_elements: Tensor, *, assume_unique: _bool = False, invert: _bool = False, out: Any = None) -> Tensor:
     """Tell for each of `elements` whether it is among `test_elements`.
 
     Args:
@@ -7010,10 +7510,10 @@ def isin(elements: Tensor, test_elements: Tensor, *, assume_unique: _bool = ...,
         tensor([False,  True,  True])
     """
 @overload
-def isin(elements: Tensor, test_element: _Number, *, assume_unique: _bool = ..., invert: _bool = ..., out: Any = ...) -> Tensor: ...
+def isin(elements: Tensor, test_element: _Number, *, assume_unique: _bool = False, invert: _bool = False, out: Any = None) -> Tensor: ...
 @overload
-def isin(element: _Number, test_elements: Tensor, *, assume_unique: _bool = ..., invert: _bool = ..., out: Any = ...) -> Tensor: ...
-def isinf(input: Tensor, *, out: Any = ...) -> Tensor:
+def isin(element: _Number, test_elements: Tensor, *, assume_unique: _bool = False, invert: _bool = False, out: Any = None) -> Tensor: ...
+def isinf(input: Tensor, *, out: Any = None) -> Tensor:
     """Tell for each element whether it is infinite, positive or negative.
 
     Args:
@@ -7024,7 +7524,7 @@ def isinf(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.isinf(torch.tensor([1.0, float("inf"), float("-inf")]))
         tensor([False,  True,  True])
     """
-def isnan(input: Tensor, *, out: Any = ...) -> Tensor:
+def isnan(input: Tensor, *, out: Any = None) -> Tensor:
     """Tell for each element whether it is NaN.
 
     Args:
@@ -7035,7 +7535,7 @@ def isnan(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.isnan(torch.tensor([1.0, float("nan")]))
         tensor([False,  True])
     """
-def isneginf(input: Tensor, *, out: Any = ...) -> Tensor:
+def isneginf(input: Tensor, *, out: Any = None) -> Tensor:
     """Tell for each element whether it is negative infinity.
 
     Args:
@@ -7046,7 +7546,7 @@ def isneginf(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.isneginf(torch.tensor([1.0, float("inf"), float("-inf")]))
         tensor([False, False,  True])
     """
-def isposinf(input: Tensor, *, out: Any = ...) -> Tensor:
+def isposinf(input: Tensor, *, out: Any = None) -> Tensor:
     """Tell for each element whether it is positive infinity.
 
     Args:
@@ -7067,8 +7567,9 @@ def isreal(input: Tensor) -> Tensor:
         >>> torch.isreal(torch.tensor([1.0, 1 + 2j]))
         tensor([ True, False])
     """
-def keep_tensors(tensors: Any) -> Any: ...
-def kron(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+def keep_tensors(tensors: Any) -> Any:
+    """Saves tensors for [`KeptTensors::get`]."""
+def kron(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Compute the Kronecker product: each element of `input` times the whole of `other`, as blocks.
 
     Args:
@@ -7081,7 +7582,7 @@ def kron(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
         tensor([[1, 1, 2, 2],
                 [1, 1, 2, 2]])
     """
-def kthvalue(input: Tensor, k: _int, dim: _int = ..., keepdim: _bool = ..., *, out: Any = ...) -> _ValuesIndices:
+def kthvalue(input: Tensor, k: _int, dim: _int = -1, keepdim: _bool = False, *, out: Any = None) -> _ValuesIndices:
     """Return the `k`-th smallest element along a dimension, and its index.
 
     Args:
@@ -7098,8 +7599,9 @@ def kthvalue(input: Tensor, k: _int, dim: _int = ..., keepdim: _bool = ..., *, o
         >>> torch.kthvalue(torch.tensor([5, 3, 4]), 2).values
         tensor(4)
     """
-def layer(t: Any, below: Any = ...) -> Any: ...
-def layer_norm(input: Tensor, normalized_shape: _int | Sequence[_int], weight: Tensor | None = ..., bias: Tensor | None = ..., eps: _float = ...) -> Tensor:
+def layer(t: Any, below: Any = ...) -> Any:
+    """Returns the outermost transform wrapper of a tensor at a depth less than `below`."""
+def layer_norm(input: Tensor, normalized_shape: _int | Sequence[_int], weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-05) -> Tensor:
     """Normalize over the last dimensions, then scale and shift.
 
     Args:
@@ -7114,7 +7616,7 @@ def layer_norm(input: Tensor, normalized_shape: _int | Sequence[_int], weight: T
         tensor([[-1.,  1.],
                 [-1.,  1.]])
     """
-def lcm(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+def lcm(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Compute the least common multiple of each pair of integers.
 
     Args:
@@ -7126,7 +7628,7 @@ def lcm(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.lcm(torch.tensor([4, 6]), torch.tensor([6, 9]))
         tensor([12, 18])
     """
-def ldexp(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+def ldexp(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Multiply `input` by a power of two: `input * 2 ** other`.
 
     Args:
@@ -7138,7 +7640,7 @@ def ldexp(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.ldexp(torch.tensor([1.0, 3.0]), torch.tensor([2, -1]))
         tensor([4.0000, 1.5000])
     """
-def le(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def le(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Compare element by element: True where `input <= other`.
 
     Args:
@@ -7150,9 +7652,11 @@ def le(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
         >>> torch.le(torch.tensor([1, 2, 3]), 2)
         tensor([ True,  True, False])
     """
-def leaves_behind(outputs: Any, leaves: Any) -> Any: ...
-def legacy_tensor(args: Any, dtype: Any, device: Any) -> Any: ...
-def lerp(input: Tensor, end: Tensor, weight: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def leaves_behind(outputs: Any, leaves: Any) -> Any:
+    """Returns for each of `leaves` whether a gradient of `outputs` reaches it."""
+def legacy_tensor(args: Any, dtype: Any, device: Any) -> Any:
+    """`FloatTensor(…)` and similar types."""
+def lerp(input: Tensor, end: Tensor, weight: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Interpolate linearly between two tensors: `input + weight * (end - input)`.
 
     Args:
@@ -7165,7 +7669,7 @@ def lerp(input: Tensor, end: Tensor, weight: Tensor | _Number, *, out: Any = ...
         >>> torch.lerp(torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0]), 0.5)
         tensor([ 5.5000, 11.0000])
     """
-def less(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def less(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Compare element by element: True where `input < other`.
 
     Args:
@@ -7179,7 +7683,7 @@ def less(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
 
     Another name of `torch.lt`.
     """
-def less_equal(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def less_equal(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Compare element by element: True where `input <= other`.
 
     Args:
@@ -7193,7 +7697,7 @@ def less_equal(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Ten
 
     Another name of `torch.le`.
     """
-def lgamma(input: Tensor, *, out: Any = ...) -> Tensor:
+def lgamma(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the natural logarithm of the absolute value of the gamma function.
 
     Args:
@@ -7204,7 +7708,7 @@ def lgamma(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.lgamma(torch.tensor([0.5, 1.0, 5.0]))
         tensor([0.5724, 0.0000, 3.1781])
     """
-def linalg_cholesky(input: Tensor, *, upper: _bool = ..., out: Any = ...) -> Tensor:
+def linalg_cholesky(input: Tensor, *, upper: _bool = False, out: Any = None) -> Tensor:
     """Compute the Cholesky factorization of symmetric (Hermitian) positive definite matrices: `A = L @ L.mH`.
 
     Args:
@@ -7220,7 +7724,7 @@ def linalg_cholesky(input: Tensor, *, upper: _bool = ..., out: Any = ...) -> Ten
         tensor([[2., 0.],
                 [1., 2.]])
     """
-def linalg_cholesky_ex(input: Tensor, *, upper: _bool = ..., check_errors: _bool = ..., out: Any = ...) -> _LInfo:
+def linalg_cholesky_ex(input: Tensor, *, upper: _bool = False, check_errors: _bool = False, out: Any = None) -> _LInfo:
     """Compute the Cholesky factorization like `torch.linalg.cholesky`, with error codes instead of an exception.
 
     Args:
@@ -7237,7 +7741,7 @@ def linalg_cholesky_ex(input: Tensor, *, upper: _bool = ..., check_errors: _bool
         tensor(2, dtype=torch.int32)
     """
 @overload
-def linalg_cond(input: Tensor, p: _Number | None = ..., *, out: Any = ...) -> Tensor:
+def linalg_cond(input: Tensor, p: _Number | None = None, *, out: Any = None) -> Tensor:
     """Compute the condition number of matrices: the norm of the matrix times that of its inverse.
 
     Args:
@@ -7250,8 +7754,8 @@ def linalg_cond(input: Tensor, p: _Number | None = ..., *, out: Any = ...) -> Te
         tensor(10.)
     """
 @overload
-def linalg_cond(input: Tensor, p: _str, *, out: Any = ...) -> Tensor: ...
-def linalg_cross(input: Tensor, other: Tensor, *, dim: _int = ..., out: Any = ...) -> Tensor:
+def linalg_cond(input: Tensor, p: _str, *, out: Any = None) -> Tensor: ...
+def linalg_cross(input: Tensor, other: Tensor, *, dim: _int = -1, out: Any = None) -> Tensor:
     """Compute the cross product of vectors with three elements.
 
     Args:
@@ -7264,7 +7768,7 @@ def linalg_cross(input: Tensor, other: Tensor, *, dim: _int = ..., out: Any = ..
         >>> torch.linalg.cross(torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 1.0, 0.0]))
         tensor([0., 0., 1.])
     """
-def linalg_det(A: Tensor, *, out: Any = ...) -> Tensor:
+def linalg_det(A: Tensor, *, out: Any = None) -> Tensor:
     """Compute the determinant of square matrices.
 
     Args:
@@ -7275,7 +7779,7 @@ def linalg_det(A: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.linalg.det(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
         tensor(-2.)
     """
-def linalg_diagonal(A: Tensor, *, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor:
+def linalg_diagonal(A: Tensor, *, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> Tensor:
     """Return a diagonal of matrices, as the last dimension of the result (a view).
 
     Args:
@@ -7287,7 +7791,7 @@ def linalg_diagonal(A: Tensor, *, offset: _int = ..., dim1: _int = ..., dim2: _i
         >>> torch.linalg.diagonal(torch.tensor([[1, 2], [3, 4]]))
         tensor([1, 4])
     """
-def linalg_eig(input: Tensor, *, out: Any = ...) -> _EigenvaluesEigenvectors:
+def linalg_eig(input: Tensor, *, out: Any = None) -> _EigenvaluesEigenvectors:
     """Compute the eigenvalues and eigenvectors of square matrices.
 
     Results are complex. Eigenvectors are the columns, of length 1, up to a complex factor.
@@ -7303,7 +7807,7 @@ def linalg_eig(input: Tensor, *, out: Any = ...) -> _EigenvaluesEigenvectors:
         >>> torch.linalg.eig(torch.tensor([[0.0, 1.0], [-1.0, 0.0]])).eigenvalues
         tensor([0.+1.j, 0.-1.j])
     """
-def linalg_eigh(input: Tensor, UPLO: _str = ..., *, out: Any = ...) -> _EigenvaluesEigenvectors:
+def linalg_eigh(input: Tensor, UPLO: _str = 'L', *, out: Any = None) -> _EigenvaluesEigenvectors:
     """Compute the eigenvalues and eigenvectors of symmetric (Hermitian) matrices, in ascending order.
 
     Args:
@@ -7318,7 +7822,7 @@ def linalg_eigh(input: Tensor, UPLO: _str = ..., *, out: Any = ...) -> _Eigenval
         >>> torch.linalg.eigh(torch.tensor([[2.0, 1.0], [1.0, 2.0]])).eigenvalues
         tensor([1., 3.])
     """
-def linalg_eigvals(input: Tensor, *, out: Any = ...) -> Tensor:
+def linalg_eigvals(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the eigenvalues of square matrices; they are complex, in no order.
 
     Args:
@@ -7329,7 +7833,7 @@ def linalg_eigvals(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.linalg.eigvals(torch.tensor([[2.0, 0.0], [0.0, 3.0]]))
         tensor([2.+0.j, 3.+0.j])
     """
-def linalg_eigvalsh(input: Tensor, UPLO: _str = ..., *, out: Any = ...) -> Tensor:
+def linalg_eigvalsh(input: Tensor, UPLO: _str = 'L', *, out: Any = None) -> Tensor:
     """Compute the eigenvalues of symmetric (Hermitian) matrices, in ascending order.
 
     Args:
@@ -7341,7 +7845,7 @@ def linalg_eigvalsh(input: Tensor, UPLO: _str = ..., *, out: Any = ...) -> Tenso
         >>> torch.linalg.eigvalsh(torch.tensor([[2.0, 1.0], [1.0, 2.0]]))
         tensor([1., 3.])
     """
-def linalg_householder_product(input: Tensor, tau: Tensor, *, out: Any = ...) -> Tensor:
+def linalg_householder_product(input: Tensor, tau: Tensor, *, out: Any = None) -> Tensor:
     """Compute the first columns of a product of Householder reflections, such as the `Q` of a QR factorization.
 
     Args:
@@ -7354,7 +7858,7 @@ def linalg_householder_product(input: Tensor, tau: Tensor, *, out: Any = ...) ->
         >>> torch.linalg.householder_product(a, tau).shape
         torch.Size([3, 3])
     """
-def linalg_inv(A: Tensor, *, out: Any = ...) -> Tensor:
+def linalg_inv(A: Tensor, *, out: Any = None) -> Tensor:
     """Compute the inverse of square matrices.
 
     Args:
@@ -7369,7 +7873,7 @@ def linalg_inv(A: Tensor, *, out: Any = ...) -> Tensor:
         tensor([[0.5000, 0.0000],
                 [0.0000, 0.2500]])
     """
-def linalg_inv_ex(A: Tensor, *, check_errors: _bool = ..., out: Any = ...) -> _InverseInfo:
+def linalg_inv_ex(A: Tensor, *, check_errors: _bool = False, out: Any = None) -> _InverseInfo:
     """Compute the inverse like `torch.linalg.inv`, with error codes instead of an exception.
 
     Args:
@@ -7384,7 +7888,7 @@ def linalg_inv_ex(A: Tensor, *, check_errors: _bool = ..., out: Any = ...) -> _I
         >>> torch.linalg.inv_ex(torch.tensor([[2.0, 0.0], [0.0, 0.0]])).info
         tensor(2, dtype=torch.int32)
     """
-def linalg_ldl_factor(input: Tensor, *, hermitian: _bool = ..., out: Any = ...) -> _LdPivots:
+def linalg_ldl_factor(input: Tensor, *, hermitian: _bool = False, out: Any = None) -> _LdPivots:
     """Compute the LDL factorization of symmetric or Hermitian matrices, in the compact form of LAPACK.
 
     Args:
@@ -7400,7 +7904,7 @@ def linalg_ldl_factor(input: Tensor, *, hermitian: _bool = ..., out: Any = ...) 
         >>> LD.shape, pivots
         (torch.Size([2, 2]), tensor([1, 2], dtype=torch.int32))
     """
-def linalg_ldl_factor_ex(input: Tensor, *, hermitian: _bool = ..., check_errors: _bool = ..., out: Any = ...) -> _LdPivotsInfo:
+def linalg_ldl_factor_ex(input: Tensor, *, hermitian: _bool = False, check_errors: _bool = False, out: Any = None) -> _LdPivotsInfo:
     """Compute the LDL factorization like `torch.linalg.ldl_factor`, with error codes instead of an exception.
 
     Args:
@@ -7416,7 +7920,7 @@ def linalg_ldl_factor_ex(input: Tensor, *, hermitian: _bool = ..., check_errors:
         >>> torch.linalg.ldl_factor_ex(torch.tensor([[2.0, 1.0], [1.0, 2.0]])).info
         tensor(0, dtype=torch.int32)
     """
-def linalg_ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: _bool = ..., out: Any = ...) -> Tensor:
+def linalg_ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: _bool = False, out: Any = None) -> Tensor:
     """Solve `A @ X = B`, given the LDL factorization of `A`.
 
     Args:
@@ -7431,7 +7935,7 @@ def linalg_ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: _bool 
         tensor([[1.],
                 [1.]])
     """
-def linalg_lstsq(input: Tensor, b: Tensor, rcond: _float | None = ..., *, driver: _str | None = ..., out: Any = ...) -> _SolutionResidualsRankSingularValues:
+def linalg_lstsq(input: Tensor, b: Tensor, rcond: _float | None = None, *, driver: _str | None = None, out: Any = None) -> _SolutionResidualsRankSingularValues:
     """Solve least squares problems: find `X` that minimizes the norm of `A @ X - B`.
 
     Args:
@@ -7450,7 +7954,7 @@ def linalg_lstsq(input: Tensor, b: Tensor, rcond: _float | None = ..., *, driver
         tensor([[1.0000],
                 [2.0000]])
     """
-def linalg_lu(A: Tensor, *, pivot: _bool = ..., out: Any = ...) -> _PLU:
+def linalg_lu(A: Tensor, *, pivot: _bool = True, out: Any = None) -> _PLU:
     """Compute the LU factorization with partial pivoting: `A = P @ L @ U`.
 
     Args:
@@ -7466,7 +7970,7 @@ def linalg_lu(A: Tensor, *, pivot: _bool = ..., out: Any = ...) -> _PLU:
         tensor([[1.0000, 0.0000],
                 [0.3333, 1.0000]])
     """
-def linalg_lu_factor(A: Tensor, *, pivot: _bool = ..., out: Any = ...) -> _LuPivots:
+def linalg_lu_factor(A: Tensor, *, pivot: _bool = True, out: Any = None) -> _LuPivots:
     """Compute the LU factorization with partial pivoting, in the compact form of LAPACK.
 
     Args:
@@ -7482,7 +7986,7 @@ def linalg_lu_factor(A: Tensor, *, pivot: _bool = ..., out: Any = ...) -> _LuPiv
         >>> pivots
         tensor([2, 2], dtype=torch.int32)
     """
-def linalg_lu_factor_ex(A: Tensor, *, pivot: _bool = ..., check_errors: _bool = ..., out: Any = ...) -> _LuPivotsInfo:
+def linalg_lu_factor_ex(A: Tensor, *, pivot: _bool = True, check_errors: _bool = False, out: Any = None) -> _LuPivotsInfo:
     """Compute the LU factorization like `torch.linalg.lu_factor`, with error codes instead of an exception.
 
     Args:
@@ -7498,7 +8002,7 @@ def linalg_lu_factor_ex(A: Tensor, *, pivot: _bool = ..., check_errors: _bool = 
         >>> torch.linalg.lu_factor_ex(torch.tensor([[1.0, 2.0], [3.0, 4.0]])).info
         tensor(0, dtype=torch.int32)
     """
-def linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: _bool = ..., adjoint: _bool = ..., out: Any = ...) -> Tensor:
+def linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: _bool = True, adjoint: _bool = False, out: Any = None) -> Tensor:
     """Solve `A @ X = B`, given the LU factorization of `A`.
 
     Args:
@@ -7514,7 +8018,7 @@ def linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: _bool = ...,
         tensor([[1.],
                 [1.]])
     """
-def linalg_matmul(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+def linalg_matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Multiply two tensors as matrices; the same as `torch.matmul`.
 
     Args:
@@ -7538,7 +8042,7 @@ def linalg_matrix_exp(input: Tensor) -> Tensor:
                 [0., 1.]])
     """
 @overload
-def linalg_matrix_norm(input: Tensor, ord: _Number, dim: _int | Sequence[_int] = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor:
+def linalg_matrix_norm(input: Tensor, ord: _Number, dim: _int | Sequence[_int] = ..., keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
     """Compute a norm of matrices.
 
     Args:
@@ -7556,8 +8060,8 @@ def linalg_matrix_norm(input: Tensor, ord: _Number, dim: _int | Sequence[_int] =
         (tensor(5.4772), tensor(6.))
     """
 @overload
-def linalg_matrix_norm(input: Tensor, ord: _str = ..., dim: _int | Sequence[_int] = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor: ...
-def linalg_matrix_power(input: Tensor, n: _int, *, out: Any = ...) -> Tensor:
+def linalg_matrix_norm(input: Tensor, ord: _str = ..., dim: _int | Sequence[_int] = ..., keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor: ...
+def linalg_matrix_power(input: Tensor, n: _int, *, out: Any = None) -> Tensor:
     """Raise square matrices to an integer power, by repeated multiplication.
 
     Args:
@@ -7571,7 +8075,7 @@ def linalg_matrix_power(input: Tensor, n: _int, *, out: Any = ...) -> Tensor:
                 [0., 1.]])
     """
 @overload
-def linalg_matrix_rank(input: Tensor, *, atol: _float | None = ..., rtol: _float | None = ..., hermitian: _bool = ..., out: Any = ...) -> Tensor:
+def linalg_matrix_rank(input: Tensor, *, atol: _float | None = None, rtol: _float | None = None, hermitian: _bool = False, out: Any = None) -> Tensor:
     """Compute the rank of matrices: the number of singular values above a tolerance.
 
     The tolerance is `max(atol, rtol * largest)`.
@@ -7589,11 +8093,11 @@ def linalg_matrix_rank(input: Tensor, *, atol: _float | None = ..., rtol: _float
         tensor(1)
     """
 @overload
-def linalg_matrix_rank(input: Tensor, tol: _float, hermitian: _bool = ..., *, out: Any = ...) -> Tensor: ...
+def linalg_matrix_rank(input: Tensor, tol: _float, hermitian: _bool = False, *, out: Any = None) -> Tensor: ...
 @overload
-def linalg_matrix_rank(input: Tensor, *, atol: Tensor | None = ..., rtol: Tensor | None = ..., hermitian: _bool = ..., out: Any = ...) -> Tensor: ...
+def linalg_matrix_rank(input: Tensor, *, atol: Tensor | None = None, rtol: Tensor | None = None, hermitian: _bool = False, out: Any = None) -> Tensor: ...
 @overload
-def linalg_matrix_rank(input: Tensor, tol: Tensor, hermitian: _bool = ..., *, out: Any = ...) -> Tensor: ...
+def linalg_matrix_rank(input: Tensor, tol: Tensor, hermitian: _bool = False, *, out: Any = None) -> Tensor: ...
 def linalg_matrix_sqrth(input: Tensor) -> Tensor:
     """Compute the positive semidefinite square root of symmetric (Hermitian) matrices.
 
@@ -7605,7 +8109,7 @@ def linalg_matrix_sqrth(input: Tensor) -> Tensor:
         tensor([[2., 0.],
                 [0., 3.]])
     """
-def linalg_multi_dot(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor:
+def linalg_multi_dot(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
     """Multiply a chain of matrices, in the order that needs the fewest operations.
 
     Args:
@@ -7618,7 +8122,7 @@ def linalg_multi_dot(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor:
                 [12.]])
     """
 @overload
-def linalg_norm(input: Tensor, ord: _Number | None = ..., dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor:
+def linalg_norm(input: Tensor, ord: _Number | None = None, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
     """Compute a vector or matrix norm.
 
     Without `ord` and `dim` it is the 2-norm of the flattened tensor. With two dimensions, or `ord` and a matrix, it is a
@@ -7639,9 +8143,9 @@ def linalg_norm(input: Tensor, ord: _Number | None = ..., dim: _int | Sequence[_
         tensor(4.)
     """
 @overload
-def linalg_norm(input: Tensor, ord: _str, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor: ...
+def linalg_norm(input: Tensor, ord: _str, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor: ...
 @overload
-def linalg_pinv(input: Tensor, *, atol: _float | None = ..., rtol: _float | None = ..., hermitian: _bool = ..., out: Any = ...) -> Tensor:
+def linalg_pinv(input: Tensor, *, atol: _float | None = None, rtol: _float | None = None, hermitian: _bool = False, out: Any = None) -> Tensor:
     """Compute the pseudoinverse (Moore-Penrose inverse) of matrices.
 
     Singular values are taken as zero up to `max(atol, rtol * largest)`.
@@ -7660,12 +8164,12 @@ def linalg_pinv(input: Tensor, *, atol: _float | None = ..., rtol: _float | None
                 [0.0000, 0.0000]])
     """
 @overload
-def linalg_pinv(input: Tensor, rcond: _float, hermitian: _bool = ..., *, out: Any = ...) -> Tensor: ...
+def linalg_pinv(input: Tensor, rcond: _float, hermitian: _bool = False, *, out: Any = None) -> Tensor: ...
 @overload
-def linalg_pinv(input: Tensor, *, atol: Tensor | None = ..., rtol: Tensor | None = ..., hermitian: _bool = ..., out: Any = ...) -> Tensor: ...
+def linalg_pinv(input: Tensor, *, atol: Tensor | None = None, rtol: Tensor | None = None, hermitian: _bool = False, out: Any = None) -> Tensor: ...
 @overload
-def linalg_pinv(input: Tensor, rcond: Tensor, hermitian: _bool = ..., *, out: Any = ...) -> Tensor: ...
-def linalg_polar(A: Tensor, *, out: Any = ...) -> _UH:
+def linalg_pinv(input: Tensor, rcond: Tensor, hermitian: _bool = False, *, out: Any = None) -> Tensor: ...
+def linalg_polar(A: Tensor, *, out: Any = None) -> _UH:
     """Compute the polar decomposition of matrices: `A = U @ H`.
 
     Args:
@@ -7680,7 +8184,7 @@ def linalg_polar(A: Tensor, *, out: Any = ...) -> _UH:
         tensor([[2., 0.],
                 [0., 3.]])
     """
-def linalg_qr(A: Tensor, mode: _str = ..., *, out: Any = ...) -> _QR:
+def linalg_qr(A: Tensor, mode: _str = 'reduced', *, out: Any = None) -> _QR:
     """Compute the QR factorization of matrices: `A = Q @ R`, with orthonormal columns and an upper triangle.
 
     Args:
@@ -7696,7 +8200,7 @@ def linalg_qr(A: Tensor, mode: _str = ..., *, out: Any = ...) -> _QR:
         >>> Q.shape, R.shape
         (torch.Size([4, 2]), torch.Size([2, 2]))
     """
-def linalg_slogdet(A: Tensor, *, out: Any = ...) -> _SignLogabsdet:
+def linalg_slogdet(A: Tensor, *, out: Any = None) -> _SignLogabsdet:
     """Compute the sign and the logarithm of the absolute value of the determinant of square matrices.
 
     Args:
@@ -7711,7 +8215,7 @@ def linalg_slogdet(A: Tensor, *, out: Any = ...) -> _SignLogabsdet:
         >>> sign, logabsdet
         (tensor(-1.), tensor(0.6931))
     """
-def linalg_solve(A: Tensor, B: Tensor, *, left: _bool = ..., out: Any = ...) -> Tensor:
+def linalg_solve(A: Tensor, B: Tensor, *, left: _bool = True, out: Any = None) -> Tensor:
     """Solve systems of linear equations `A @ X = B` with a unique solution.
 
     Args:
@@ -7727,7 +8231,7 @@ def linalg_solve(A: Tensor, B: Tensor, *, left: _bool = ..., out: Any = ...) -> 
         >>> torch.linalg.solve(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 4.0]))
         tensor([1., 1.])
     """
-def linalg_solve_ex(A: Tensor, B: Tensor, *, left: _bool = ..., check_errors: _bool = ..., out: Any = ...) -> _ResultInfo:
+def linalg_solve_ex(A: Tensor, B: Tensor, *, left: _bool = True, check_errors: _bool = False, out: Any = None) -> _ResultInfo:
     """Solve `A @ X = B` like `torch.linalg.solve`, with error codes instead of an exception.
 
     Args:
@@ -7744,7 +8248,7 @@ def linalg_solve_ex(A: Tensor, B: Tensor, *, left: _bool = ..., check_errors: _b
         >>> torch.linalg.solve_ex(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 4.0])).result
         tensor([1., 1.])
     """
-def linalg_solve_triangular(input: Tensor, B: Tensor, *, upper: _bool, left: _bool = ..., unitriangular: _bool = ..., out: Any = ...) -> Tensor:
+def linalg_solve_triangular(input: Tensor, B: Tensor, *, upper: _bool, left: _bool = True, unitriangular: _bool = False, out: Any = None) -> Tensor:
     """Solve systems of linear equations `A @ X = B` with triangular matrices.
 
     Args:
@@ -7761,7 +8265,7 @@ def linalg_solve_triangular(input: Tensor, B: Tensor, *, upper: _bool, left: _bo
         tensor([[1.],
                 [2.]])
     """
-def linalg_svd(A: Tensor, full_matrices: _bool = ..., *, driver: _str | None = ..., out: Any = ...) -> _USVh:
+def linalg_svd(A: Tensor, full_matrices: _bool = True, *, driver: _str | None = None, out: Any = None) -> _USVh:
     """Compute the singular value decomposition (SVD) of matrices: `A = U @ diag(S) @ Vh`.
 
     Args:
@@ -7778,7 +8282,7 @@ def linalg_svd(A: Tensor, full_matrices: _bool = ..., *, driver: _str | None = .
         >>> S
         tensor([4., 3.])
     """
-def linalg_svdvals(A: Tensor, *, driver: _str | None = ..., out: Any = ...) -> Tensor:
+def linalg_svdvals(A: Tensor, *, driver: _str | None = None, out: Any = None) -> Tensor:
     """Compute the singular values of matrices, in descending order.
 
     Args:
@@ -7790,7 +8294,7 @@ def linalg_svdvals(A: Tensor, *, driver: _str | None = ..., out: Any = ...) -> T
         >>> torch.linalg.svdvals(torch.tensor([[3.0, 0.0], [0.0, -4.0]]))
         tensor([4., 3.])
     """
-def linalg_tensorinv(input: Tensor, ind: _int = ..., *, out: Any = ...) -> Tensor:
+def linalg_tensorinv(input: Tensor, ind: _int = 2, *, out: Any = None) -> Tensor:
     """Compute the inverse of a tensor for `torch.tensordot`.
 
     The first `ind` dimensions are taken as the rows of a matrix, the others as its columns.
@@ -7804,7 +8308,7 @@ def linalg_tensorinv(input: Tensor, ind: _int = ..., *, out: Any = ...) -> Tenso
         >>> torch.linalg.tensorinv(torch.eye(6).reshape(2, 3, 6)).shape
         torch.Size([6, 2, 3])
     """
-def linalg_tensorsolve(input: Tensor, other: Tensor, dims: _int | Sequence[_int] | None = ..., *, out: Any = ...) -> Tensor:
+def linalg_tensorsolve(input: Tensor, other: Tensor, dims: _int | Sequence[_int] | None = None, *, out: Any = None) -> Tensor:
     """Solve `tensordot(A, X, X.ndim) = B` for `X`.
 
     Args:
@@ -7817,7 +8321,7 @@ def linalg_tensorsolve(input: Tensor, other: Tensor, dims: _int | Sequence[_int]
         >>> torch.linalg.tensorsolve(torch.eye(6).reshape(2, 3, 6), torch.ones(2, 3))
         tensor([1., 1., 1., 1., 1., 1.])
     """
-def linalg_vander(x: Tensor, *, N: _int | None = ...) -> Tensor:
+def linalg_vander(x: Tensor, *, N: _int | None = None) -> Tensor:
     """Build Vandermonde matrices: the powers of the elements from 0 on, as columns.
 
     Args:
@@ -7830,7 +8334,7 @@ def linalg_vander(x: Tensor, *, N: _int | None = ...) -> Tensor:
                 [1, 2, 4],
                 [1, 3, 9]])
     """
-def linalg_vecdot(x: Tensor, y: Tensor, *, dim: _int = ..., out: Any = ...) -> Tensor:
+def linalg_vecdot(x: Tensor, y: Tensor, *, dim: _int = -1, out: Any = None) -> Tensor:
     """Compute dot products of vectors along a dimension; complex vectors of `x` are conjugated.
 
     Args:
@@ -7843,7 +8347,7 @@ def linalg_vecdot(x: Tensor, y: Tensor, *, dim: _int = ..., out: Any = ...) -> T
         >>> torch.linalg.vecdot(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 1.0]))
         tensor([3., 7.])
     """
-def linalg_vector_norm(input: Tensor, ord: _Number = ..., dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor:
+def linalg_vector_norm(input: Tensor, ord: _Number = 2, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
     """Compute a vector norm of all elements, or over the given dimensions.
 
     Args:
@@ -7859,7 +8363,7 @@ def linalg_vector_norm(input: Tensor, ord: _Number = ..., dim: _int | Sequence[_
         >>> torch.linalg.vector_norm(x), torch.linalg.vector_norm(x, ord=1)
         (tensor(5.), tensor(7.))
     """
-def linspace(start: Tensor | _Number, end: Tensor | _Number, steps: _int, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
+def linspace(start: Tensor | _Number, end: Tensor | _Number, steps: _int, *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor:
     """Return `steps` evenly spaced numbers from `start` to `end`, both included.
 
     Args:
@@ -7877,8 +8381,9 @@ def linspace(start: Tensor | _Number, end: Tensor | _Number, steps: _int, *, dty
         >>> torch.linspace(0, 1, 5)
         tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
-def live_nodes() -> Any: ...
-def log(input: Tensor, *, out: Any = ...) -> Tensor:
+def live_nodes() -> Any:
+    """Returns the number of nodes alive."""
+def log(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the natural logarithm of each element.
 
     Args:
@@ -7889,7 +8394,7 @@ def log(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.log(torch.tensor([1.0, 2.0, 10.0]))
         tensor([0.0000, 0.6931, 2.3026])
     """
-def log10(input: Tensor, *, out: Any = ...) -> Tensor:
+def log10(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the logarithm to base 10 of each element.
 
     Args:
@@ -7900,7 +8405,7 @@ def log10(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.log10(torch.tensor([1.0, 2.0, 10.0]))
         tensor([0.0000, 0.3010, 1.0000])
     """
-def log1p(input: Tensor, *, out: Any = ...) -> Tensor:
+def log1p(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute `log(1 + input)`, accurate also for elements near zero.
 
     Args:
@@ -7911,7 +8416,7 @@ def log1p(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.log1p(torch.tensor([0.0, 1e-10, 1.0]))
         tensor([0.0000e+00, 1.0000e-10, 6.9315e-01])
     """
-def log2(input: Tensor, *, out: Any = ...) -> Tensor:
+def log2(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the logarithm to base 2 of each element.
 
     Args:
@@ -7922,7 +8427,7 @@ def log2(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.log2(torch.tensor([1.0, 2.0, 10.0]))
         tensor([0.0000, 1.0000, 3.3219])
     """
-def log_softmax(input: Tensor, dim: _int, dtype: _dtype | None = ..., *, out: Any = ...) -> Tensor:
+def log_softmax(input: Tensor, dim: _int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
     """Apply the logarithm of softmax along a dimension; more accurate than `log(softmax(input))`.
 
     Args:
@@ -7935,7 +8440,7 @@ def log_softmax(input: Tensor, dim: _int, dtype: _dtype | None = ..., *, out: An
         >>> torch.log_softmax(torch.tensor([1.0, 2.0, 3.0]), dim=0)
         tensor([-2.4076, -1.4076, -0.4076])
     """
-def logaddexp(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+def logaddexp(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Compute `log(exp(input) + exp(other))` without overflow.
 
     Adds probabilities that are given by their logarithms.
@@ -7949,7 +8454,7 @@ def logaddexp(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.logaddexp(torch.tensor([-1.0, 1000.0]), torch.tensor([-1.0, 1000.0]))
         tensor([-3.0685e-01,  1.0007e+03])
     """
-def logaddexp2(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+def logaddexp2(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Compute `log2(2**input + 2**other)` without overflow.
 
     Args:
@@ -7961,7 +8466,7 @@ def logaddexp2(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.logaddexp2(torch.tensor([3.0]), torch.tensor([3.0]))
         tensor([4.])
     """
-def logcumsumexp(input: Tensor, dim: _int, *, out: Any = ...) -> Tensor:
+def logcumsumexp(input: Tensor, dim: _int, *, out: Any = None) -> Tensor:
     """Compute the logarithm of the cumulative sum of exponentials along a dimension, without overflow.
 
     Args:
@@ -7983,7 +8488,7 @@ def logdet(input: Tensor) -> Tensor:
         >>> torch.logdet(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
         tensor(2.0794)
     """
-def logical_and(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+def logical_and(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Compute the logical AND of each pair of elements; everything but zero counts as True.
 
     Args:
@@ -7995,7 +8500,7 @@ def logical_and(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.logical_and(torch.tensor([True, True]), torch.tensor([True, False]))
         tensor([ True, False])
     """
-def logical_not(input: Tensor, *, out: Any = ...) -> Tensor:
+def logical_not(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the logical NOT of each element: True where it is zero.
 
     Args:
@@ -8008,7 +8513,7 @@ def logical_not(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.logical_not(torch.tensor([0.0, 2.0]))
         tensor([ True, False])
     """
-def logical_or(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+def logical_or(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Compute the logical OR of each pair of elements; everything but zero counts as True.
 
     Args:
@@ -8020,7 +8525,7 @@ def logical_or(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.logical_or(torch.tensor([True, False]), torch.tensor([False, False]))
         tensor([ True, False])
     """
-def logical_xor(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+def logical_xor(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Compute the logical XOR of each pair of elements; everything but zero counts as True.
 
     Args:
@@ -8032,7 +8537,7 @@ def logical_xor(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.logical_xor(torch.tensor([True, True]), torch.tensor([True, False]))
         tensor([False,  True])
     """
-def logit(input: Tensor, eps: _float | None = ..., *, out: Any = ...) -> Tensor:
+def logit(input: Tensor, eps: _float | None = None, *, out: Any = None) -> Tensor:
     """Compute the logit (log-odds), `log(input / (1 - input))`, the inverse of `sigmoid`.
 
     Args:
@@ -8046,7 +8551,7 @@ def logit(input: Tensor, eps: _float | None = ..., *, out: Any = ...) -> Tensor:
         >>> torch.logit(torch.tensor([0.0, 1.0]), eps=1e-3)
         tensor([-6.9068,  6.9068])
     """
-def logspace(start: Tensor | _Number, end: Tensor | _Number, steps: _int, base: _float = ..., *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
+def logspace(start: Tensor | _Number, end: Tensor | _Number, steps: _int, base: _float = 10.0, *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor:
     """Return `steps` numbers from `base**start` to `base**end`, evenly spaced on a logarithmic scale.
 
     Args:
@@ -8065,7 +8570,7 @@ def logspace(start: Tensor | _Number, end: Tensor | _Number, steps: _int, base: 
         >>> torch.logspace(0, 2, 3)
         tensor([  1.,  10., 100.])
     """
-def logsumexp(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
+def logsumexp(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = False, *, out: Any = None) -> Tensor:
     """Compute the logarithm of the sum of exponentials over dimensions, without overflow.
 
     Args:
@@ -8108,7 +8613,7 @@ def lstm(input: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_bias
     """
 @overload
 def lstm(data: Tensor, batch_sizes: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool) -> tuple[Tensor, Tensor, Tensor]: ...
-def lstm_cell(input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> tuple[Tensor, Tensor]:
+def lstm_cell(input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Apply one step of a long short-term memory cell (LSTM).
 
     Args:
@@ -8126,7 +8631,7 @@ def lstm_cell(input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b
         >>> h.shape, c.shape
         (torch.Size([2, 4]), torch.Size([2, 4]))
     """
-def lt(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def lt(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Compare element by element: True where `input < other`.
 
     Args:
@@ -8138,7 +8643,7 @@ def lt(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
         >>> torch.lt(torch.tensor([1, 2, 3]), 2)
         tensor([ True, False, False])
     """
-def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any = ...) -> Tensor:
+def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any = None) -> Tensor:
     """Solve `A @ X = B`, given the LU factorization of `A`; `torch.linalg.lu_solve` is the newer form.
 
     Args:
@@ -8152,7 +8657,7 @@ def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any = ..
         tensor([[1.],
                 [1.]])
     """
-def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: _bool = ..., unpack_pivots: _bool = ..., *, out: Any = ...) -> _PLU:
+def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: _bool = True, unpack_pivots: _bool = True, *, out: Any = None) -> _PLU:
     """Unpack the LU factorization of `torch.linalg.lu_factor` into matrices with `A = P @ L @ U`.
 
     Args:
@@ -8171,9 +8676,12 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: _bool = ..., unpa
         tensor([[1., 2.],
                 [3., 4.]])
     """
-def make_dual(tensor: Any, tangent: Any, level: Any) -> Any: ...
-def make_subclass(*args: Any, **kwargs: Any) -> Any: ...
-def make_tensor(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Any: ...
+def make_dual(tensor: Any, tangent: Any, level: Any) -> Any:
+    """Returns an alias of the tensor with a tangent."""
+def make_subclass(*args: Any, **kwargs: Any) -> Any:
+    """Makes a leaf of a subclass: `_make_subclass(cls, data, requires_grad)`."""
+def make_tensor(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Any:
+    """`tensor(data, dtype, device)`."""
 def masked_fill(input: Tensor, mask: Tensor, value: Tensor | _Number) -> Tensor:
     """Return a copy of `input` with one value wherever the mask is True.
 
@@ -8198,7 +8706,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
         >>> torch.masked_scatter(torch.zeros(3), torch.tensor([True, False, True]), torch.tensor([1.0, 2.0]))
         tensor([1., 0., 2.])
     """
-def masked_select(input: Tensor, mask: Tensor, *, out: Any = ...) -> Tensor:
+def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor:
     """Return the elements where the mask is True, as a vector.
 
     Args:
@@ -8210,7 +8718,7 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.masked_select(torch.tensor([1, 2, 3]), torch.tensor([True, False, True]))
         tensor([1, 3])
     """
-def matmul(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Multiply two tensors as matrices: vectors give dot products, batches of matrices are broadcast.
 
     Args:
@@ -8235,7 +8743,7 @@ def matrix_exp(input: Tensor) -> Tensor:
         tensor([[1., 0.],
                 [0., 1.]])
     """
-def matrix_power(input: Tensor, n: _int, *, out: Any = ...) -> Tensor:
+def matrix_power(input: Tensor, n: _int, *, out: Any = None) -> Tensor:
     """Raise square matrices to an integer power; the same as `torch.linalg.matrix_power`.
 
     Args:
@@ -8249,7 +8757,7 @@ def matrix_power(input: Tensor, n: _int, *, out: Any = ...) -> Tensor:
                 [0., 1.]])
     """
 @overload
-def max(input: Tensor, *, out: Any = ...) -> Tensor:
+def max(input: Tensor, *, out: Any = None) -> Tensor:
     """Return the maximum of all elements, or with `dim` the maxima along it and their indices.
 
     With a second tensor, return the element-wise maximum, as `torch.maximum` does. NaN counts as the largest value.
@@ -8273,10 +8781,10 @@ def max(input: Tensor, *, out: Any = ...) -> Tensor:
         (tensor([5., 7.]), tensor([1, 0]))
     """
 @overload
-def max(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
+def max(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: ...
 @overload
-def max(input: Tensor, dim: _int, keepdim: _bool = ..., *, out: Any = ...) -> _ValuesIndices: ...
-def max_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = ...) -> Tensor:
+def max(input: Tensor, dim: _int, keepdim: _bool = False, *, out: Any = None) -> _ValuesIndices: ...
+def max_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = False) -> Tensor:
     """Take the maxima of windows that slide over the last dimension.
 
     Args:
@@ -8291,7 +8799,7 @@ def max_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int |
         >>> torch.max_pool1d(torch.tensor([[1.0, 3.0, 2.0, 4.0]]), 2)
         tensor([[3., 4.]])
     """
-def max_pool1d_with_indices(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = ...) -> tuple[Tensor, Tensor]:
+def max_pool1d_with_indices(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = False) -> tuple[Tensor, Tensor]:
     """Take the maxima of windows that slide over the last dimension, and their indices.
 
     Args:
@@ -8306,7 +8814,7 @@ def max_pool1d_with_indices(input: Tensor, kernel_size: _int | Sequence[_int], s
         >>> torch.max_pool1d_with_indices(torch.tensor([[1.0, 3.0, 2.0, 4.0]]), 2)
         (tensor([[3., 4.]]), tensor([[1, 3]]))
     """
-def max_pool2d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = ...) -> Tensor:
+def max_pool2d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = False) -> Tensor:
     """Take the maxima of windows that slide over the last 2 dimensions.
 
     Args:
@@ -8321,7 +8829,7 @@ def max_pool2d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int |
         >>> torch.max_pool2d(torch.ones(1, 3, 4, 4), 2).shape
         torch.Size([1, 3, 2, 2])
     """
-def max_pool3d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = ...) -> Tensor:
+def max_pool3d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = False) -> Tensor:
     """Take the maxima of windows that slide over the last 3 dimensions.
 
     Args:
@@ -8336,7 +8844,7 @@ def max_pool3d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int |
         >>> torch.max_pool3d(torch.ones(1, 3, 4, 4, 4), 2).shape
         torch.Size([1, 3, 2, 2, 2])
     """
-def maximum(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+def maximum(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Compute the element-wise maximum of two tensors; NaN where either is NaN.
 
     Args:
@@ -8348,7 +8856,7 @@ def maximum(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.maximum(torch.tensor([1, 5]), torch.tensor([3, 2]))
         tensor([3, 5])
     """
-def mean(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ..., *, out: Any = ...) -> Tensor:
+def mean(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
     """Compute the mean of all elements, or over the given dimensions.
 
     Args:
@@ -8387,9 +8895,9 @@ def median(input: Tensor) -> Tensor:
         tensor([2])
     """
 @overload
-def median(input: Tensor, dim: _int, keepdim: _bool = ..., *, out: Any = ...) -> _ValuesIndices: ...
+def median(input: Tensor, dim: _int, keepdim: _bool = False, *, out: Any = None) -> _ValuesIndices: ...
 @overload
-def meshgrid(tensors: Tensor | Sequence[Tensor], indexing: _str | None = ...) -> tuple[Tensor, ...]:
+def meshgrid(tensors: Tensor | Sequence[Tensor], indexing: _str | None = None) -> tuple[Tensor, ...]:
     """Build the coordinates of a grid from a vector for each axis (views).
 
     Args:
@@ -8409,10 +8917,11 @@ def meshgrid(tensors: Tensor | Sequence[Tensor], indexing: _str | None = ...) ->
                 [3, 4, 5]])
     """
 @overload
-def meshgrid(*tensors: Tensor, indexing: _str | None = ...) -> tuple[Tensor, ...]: ...
-def method_names() -> Any: ...
+def meshgrid(*tensors: Tensor, indexing: _str | None = None) -> tuple[Tensor, ...]: ...
+def method_names() -> Any:
+    """Returns the names of the tensor methods that are operators."""
 @overload
-def min(input: Tensor, *, out: Any = ...) -> Tensor:
+def min(input: Tensor, *, out: Any = None) -> Tensor:
     """Return the minimum of all elements, or with `dim` the minima along it and their indices.
 
     With a second tensor, return the element-wise minimum, as `torch.minimum` does. NaN counts as the smallest value.
@@ -8435,10 +8944,10 @@ def min(input: Tensor, *, out: Any = ...) -> Tensor:
         tensor([0, 1])
     """
 @overload
-def min(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
+def min(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: ...
 @overload
-def min(input: Tensor, dim: _int, keepdim: _bool = ..., *, out: Any = ...) -> _ValuesIndices: ...
-def minimum(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+def min(input: Tensor, dim: _int, keepdim: _bool = False, *, out: Any = None) -> _ValuesIndices: ...
+def minimum(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Compute the element-wise minimum of two tensors; NaN where either is NaN.
 
     Args:
@@ -8450,7 +8959,7 @@ def minimum(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.minimum(torch.tensor([1, 5]), torch.tensor([3, 2]))
         tensor([1, 2])
     """
-def mm(input: Tensor, mat2: Tensor, *, out: Any = ...) -> Tensor:
+def mm(input: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor:
     """Multiply two matrices; neither is broadcast.
 
     Args:
@@ -8462,7 +8971,7 @@ def mm(input: Tensor, mat2: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.mm(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0], [4.0]]))
         tensor([[11.]])
     """
-def mode(input: Tensor, dim: _int = ..., keepdim: _bool = ..., *, out: Any = ...) -> _ValuesIndices:
+def mode(input: Tensor, dim: _int = -1, keepdim: _bool = False, *, out: Any = None) -> _ValuesIndices:
     """Return the most frequent value along a dimension, the smallest of several, and an index where it occurs.
 
     Args:
@@ -8478,7 +8987,8 @@ def mode(input: Tensor, dim: _int = ..., keepdim: _bool = ..., *, out: Any = ...
         >>> torch.mode(torch.tensor([1, 2, 2, 3])).values
         tensor(2)
     """
-def move_storage(tensor: Any, target: Any) -> Any: ...
+def move_storage(tensor: Any, target: Any) -> Any:
+    """Moves a tensor's storage to the memory of another, for all tensors that share it."""
 def moveaxis(input: Tensor, source: _int | Sequence[_int], destination: _int | Sequence[_int]) -> Tensor:
     """Move dimensions to other places; the same as `torch.movedim` (a view).
 
@@ -8503,7 +9013,7 @@ def movedim(input: Tensor, source: _int | Sequence[_int], destination: _int | Se
         >>> torch.movedim(torch.zeros(2, 3, 4), 0, -1).shape
         torch.Size([3, 4, 2])
     """
-def msort(input: Tensor, *, out: Any = ...) -> Tensor:
+def msort(input: Tensor, *, out: Any = None) -> Tensor:
     """Sort the elements along the first dimension.
 
     Args:
@@ -8515,7 +9025,7 @@ def msort(input: Tensor, *, out: Any = ...) -> Tensor:
         tensor([[2, 1],
                 [3, 4]])
     """
-def mul(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def mul(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Multiply `input` by `other`, element by element.
 
     Supports broadcasting and type promotion.
@@ -8532,7 +9042,7 @@ def mul(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> 
         tensor([[3., 4.],
                 [6., 8.]])
     """
-def multinomial(input: Tensor, num_samples: _int, replacement: _bool = ..., *, generator: Any = ..., out: Any = ...) -> Tensor:
+def multinomial(input: Tensor, num_samples: _int, replacement: _bool = False, *, generator: Any = None, out: Any = None) -> Tensor:
     """Draw category indices with probabilities proportional to the weights in each row.
 
     Args:
@@ -8546,7 +9056,7 @@ def multinomial(input: Tensor, num_samples: _int, replacement: _bool = ..., *, g
         >>> torch.multinomial(torch.tensor([0.0, 3.0, 0.0, 1.0]), 2).sort().values
         tensor([1, 3])
     """
-def multiply(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def multiply(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Multiply `input` by `other`, element by element.
 
     Supports broadcasting and type promotion.
@@ -8565,7 +9075,7 @@ def multiply(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...
 
     Another name of `torch.mul`.
     """
-def mv(input: Tensor, vec: Tensor, *, out: Any = ...) -> Tensor:
+def mv(input: Tensor, vec: Tensor, *, out: Any = None) -> Tensor:
     """Multiply a matrix by a vector.
 
     Args:
@@ -8577,7 +9087,7 @@ def mv(input: Tensor, vec: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.mv(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 1.0]))
         tensor([3., 7.])
     """
-def mvlgamma(input: Tensor, p: _int, *, out: Any = ...) -> Tensor:
+def mvlgamma(input: Tensor, p: _int, *, out: Any = None) -> Tensor:
     """Compute the logarithm of the multivariate gamma function of dimension `p`.
 
     Args:
@@ -8589,7 +9099,7 @@ def mvlgamma(input: Tensor, p: _int, *, out: Any = ...) -> Tensor:
         >>> torch.mvlgamma(torch.tensor([2.0, 3.0]), 2)
         tensor([0.4516, 1.5502])
     """
-def nan_to_num(input: Tensor, nan: _float | None = ..., posinf: _float | None = ..., neginf: _float | None = ..., *, out: Any = ...) -> Tensor:
+def nan_to_num(input: Tensor, nan: _float | None = None, posinf: _float | None = None, neginf: _float | None = None, *, out: Any = None) -> Tensor:
     """Replace NaN and infinities by finite numbers.
 
     Args:
@@ -8603,7 +9113,7 @@ def nan_to_num(input: Tensor, nan: _float | None = ..., posinf: _float | None = 
         >>> torch.nan_to_num(torch.tensor([float("nan"), float("inf"), 1.0]), nan=-1.0, posinf=9.0)
         tensor([-1.,  9.,  1.])
     """
-def nanmean(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor:
+def nanmean(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
     """Compute the mean of the elements that are not NaN, of all or over the given dimensions.
 
     Args:
@@ -8637,9 +9147,9 @@ def nanmedian(input: Tensor) -> Tensor:
         tensor(2.)
     """
 @overload
-def nanmedian(input: Tensor, dim: _int, keepdim: _bool = ..., *, out: Any = ...) -> _ValuesIndices: ...
+def nanmedian(input: Tensor, dim: _int, keepdim: _bool = False, *, out: Any = None) -> _ValuesIndices: ...
 @overload
-def nanquantile(input: Tensor, q: Tensor, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: _str = ..., out: Any = ...) -> Tensor:
+def nanquantile(input: Tensor, q: Tensor, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear', out: Any = None) -> Tensor:
     """Compute quantiles of the elements that are not NaN, of all or along a dimension.
 
     Args:
@@ -8656,8 +9166,8 @@ def nanquantile(input: Tensor, q: Tensor, dim: _int | None = ..., keepdim: _bool
         tensor(2.)
     """
 @overload
-def nanquantile(input: Tensor, q: _float, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: _str = ..., out: Any = ...) -> Tensor: ...
-def nansum(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor:
+def nanquantile(input: Tensor, q: _float, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear', out: Any = None) -> Tensor: ...
+def nansum(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
     """Sum all elements, or over the given dimensions, with NaN taken as zero.
 
     Args:
@@ -8687,7 +9197,7 @@ def narrow(input: Tensor, dim: _int, start: Tensor, length: _int) -> Tensor:
     """
 @overload
 def narrow(input: Tensor, dim: _int, start: _int, length: _int) -> Tensor: ...
-def narrow_copy(input: Tensor, dim: _int, start: _int, length: _int, *, out: Any = ...) -> Tensor:
+def narrow_copy(input: Tensor, dim: _int, start: _int, length: _int, *, out: Any = None) -> Tensor:
     """Return a copy of `length` slices along a dimension, from index `start` on; see `torch.narrow`.
 
     Args:
@@ -8734,7 +9244,7 @@ def native_layer_norm(input: Tensor, normalized_shape: _int | Sequence[_int], we
         >>> out, mean, rstd
         (tensor([[-1.,  1.]]), tensor([[2.]]), tensor([[1.]]))
     """
-def ne(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def ne(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Compare element by element: True where `input != other`.
 
     Args:
@@ -8746,7 +9256,7 @@ def ne(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
         >>> torch.ne(torch.tensor([1, 2]), torch.tensor([1, 3]))
         tensor([False,  True])
     """
-def neg(input: Tensor, *, out: Any = ...) -> Tensor:
+def neg(input: Tensor, *, out: Any = None) -> Tensor:
     """Negate each element: `-input`.
 
     Args:
@@ -8757,7 +9267,7 @@ def neg(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.neg(torch.tensor([1, -2, 0]))
         tensor([-1,  2,  0])
     """
-def negative(input: Tensor, *, out: Any = ...) -> Tensor:
+def negative(input: Tensor, *, out: Any = None) -> Tensor:
     """Negate each element: `-input`.
 
     Args:
@@ -8770,9 +9280,11 @@ def negative(input: Tensor, *, out: Any = ...) -> Tensor:
 
     Another name of `torch.neg`.
     """
-def new_enable_grad(*args: Any, **kwargs: Any) -> Any: ...
-def new_no_grad(*args: Any, **kwargs: Any) -> Any: ...
-def nextafter(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+def new_enable_grad(*args: Any, **kwargs: Any) -> Any:
+    """`enable_grad.__new__`."""
+def new_no_grad(*args: Any, **kwargs: Any) -> Any:
+    """`no_grad.__new__`. In Python it would take half of the time of the `with` block."""
+def nextafter(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Return the floating point number that follows `input` in the direction of `other`.
 
     Args:
@@ -8785,8 +9297,9 @@ def nextafter(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.nextafter(torch.tensor([1.0]), torch.tensor([2.0])) == 1.0 + eps
         tensor([True])
     """
-def node_name(node: Any) -> Any: ...
-def nonzero(input: Tensor, *, as_tuple: _bool = ..., out: Any = ...) -> Any:
+def node_name(node: Any) -> Any:
+    """Returns the id of a node."""
+def nonzero(input: Tensor, *, as_tuple: _bool = False, out: Any = None) -> Any:
     """Return the indices of all elements that are not zero.
 
     Args:
@@ -8805,7 +9318,7 @@ def nonzero(input: Tensor, *, as_tuple: _bool = ..., out: Any = ...) -> Any:
         >>> torch.nonzero(x, as_tuple=True)
         (tensor([0, 1]), tensor([1, 0]))
     """
-def norm(input: Tensor, p: Any = ..., dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ..., *, out: Any = ...) -> Tensor:
+def norm(input: Tensor, p: Any = None, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
     """Compute the norm of all elements, or over the given dimensions.
 
     `torch.linalg.vector_norm` and `torch.linalg.matrix_norm` say more clearly which norm is meant.
@@ -8823,7 +9336,7 @@ def norm(input: Tensor, p: Any = ..., dim: _int | Sequence[_int] | None = ..., k
         >>> torch.norm(x[0]), torch.norm(x, p=1, dim=1)
         (tensor(5.), tensor([ 7., 14.]))
     """
-def normal(mean: Tensor | _Number = ..., std: Tensor | _Number = ..., size: _int | Sequence[_int] | None = ..., *, generator: Any = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
+def normal(mean: Tensor | _Number = 0.0, std: Tensor | _Number = 1.0, size: _int | Sequence[_int] | None = None, *, generator: Any = None, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor:
     """Draw from normal distributions.
 
     Args:
@@ -8844,7 +9357,7 @@ def normal(mean: Tensor | _Number = ..., std: Tensor | _Number = ..., size: _int
         >>> torch.normal(5.0, 0.1, (2, 3)).shape
         torch.Size([2, 3])
     """
-def not_equal(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def not_equal(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Compare element by element: True where `input != other`.
 
     Args:
@@ -8859,7 +9372,7 @@ def not_equal(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tens
     Another name of `torch.ne`.
     """
 @overload
-def nuclear_norm(input: Tensor, keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
+def nuclear_norm(input: Tensor, keepdim: _bool = False, *, out: Any = None) -> Tensor:
     """Compute the nuclear norm of matrices, the sum of their singular values.
 
     Args:
@@ -8873,7 +9386,7 @@ def nuclear_norm(input: Tensor, keepdim: _bool = ..., *, out: Any = ...) -> Tens
         tensor(3.)
     """
 @overload
-def nuclear_norm(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = ..., *, out: Any = ...) -> Tensor: ...
+def nuclear_norm(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = False, *, out: Any = None) -> Tensor: ...
 def numel(input: Tensor) -> _int:
     """Return the number of elements of a tensor.
 
@@ -8885,7 +9398,7 @@ def numel(input: Tensor) -> _int:
         6
     """
 @overload
-def ones(size: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
+def ones(size: _int | Sequence[_int], *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor:
     """Return a tensor filled with ones.
 
     Args:
@@ -8903,8 +9416,8 @@ def ones(size: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _st
                 [1., 1., 1.]])
     """
 @overload
-def ones(*size: _int, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor: ...
-def ones_like(input: Tensor, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ...) -> Tensor:
+def ones(*size: _int, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor: ...
+def ones_like(input: Tensor, *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, memory_format: _str | None = None) -> Tensor:
     """Return ones with the shape of another tensor, and its data type and device unless others are given.
 
     Args:
@@ -8920,7 +9433,7 @@ def ones_like(input: Tensor, *, dtype: _dtype | None = ..., layout: _str | None 
         >>> torch.ones_like(torch.tensor([1, 2]))
         tensor([1, 1])
     """
-def orgqr(input: Tensor, input2: Tensor, *, out: Any = ...) -> Tensor:
+def orgqr(input: Tensor, input2: Tensor, *, out: Any = None) -> Tensor:
     """Compute the first columns of a product of Householder reflections; see `torch.linalg.householder_product`.
 
     Args:
@@ -8933,7 +9446,7 @@ def orgqr(input: Tensor, input2: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.orgqr(a, tau).shape
         torch.Size([3, 3])
     """
-def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: _bool = ..., transpose: _bool = ..., *, out: Any = ...) -> Tensor:
+def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: _bool = True, transpose: _bool = False, *, out: Any = None) -> Tensor:
     """Multiply a matrix by a product of Householder reflections, the `Q` of a QR factorization.
 
     Args:
@@ -8949,7 +9462,7 @@ def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: _bool = ..., tran
         >>> torch.ormqr(a, tau, torch.ones(3, 2)).shape
         torch.Size([3, 2])
     """
-def outer(input: Tensor, vec2: Tensor, *, out: Any = ...) -> Tensor:
+def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
     """Compute the outer product of two vectors: `out[i, j] = input[i] * vec2[j]`.
 
     Args:
@@ -8963,7 +9476,8 @@ def outer(input: Tensor, vec2: Tensor, *, out: Any = ...) -> Tensor:
                 [ 6,  8, 10]])
     """
 def overrides_off() -> Any: ...
-def packing_node() -> Any: ...
+def packing_node() -> Any:
+    """Returns the node whose value is being packed."""
 def permute(input: Tensor, dims: _int | Sequence[_int]) -> Tensor:
     """Rearrange the dimensions of a tensor (a view).
 
@@ -8975,7 +9489,7 @@ def permute(input: Tensor, dims: _int | Sequence[_int]) -> Tensor:
         >>> torch.permute(torch.zeros(2, 3, 4), (2, 0, 1)).shape
         torch.Size([4, 2, 3])
     """
-def permute_copy(input: Tensor, dims: _int | Sequence[_int], *, out: Any = ...) -> Tensor:
+def permute_copy(input: Tensor, dims: _int | Sequence[_int], *, out: Any = None) -> Tensor:
     """Return a copy with rearranged dimensions; see `torch.permute`.
 
     Args:
@@ -8987,7 +9501,7 @@ def permute_copy(input: Tensor, dims: _int | Sequence[_int], *, out: Any = ...) 
         >>> torch.permute_copy(torch.zeros(2, 3), (1, 0)).shape
         torch.Size([3, 2])
     """
-def pinverse(input: Tensor, rcond: _float = ...) -> Tensor:
+def pinverse(input: Tensor, rcond: _float = 1e-15) -> Tensor:
     """Compute the pseudoinverse of matrices; see `torch.linalg.pinv`.
 
     Args:
@@ -8999,7 +9513,7 @@ def pinverse(input: Tensor, rcond: _float = ...) -> Tensor:
         tensor([[0.5000, 0.0000],
                 [0.0000, 0.0000]])
     """
-def poisson(input: Tensor, generator: Any = ...) -> Tensor:
+def poisson(input: Tensor, generator: Any = None) -> Tensor:
     """Draw from Poisson distributions with the rates in `input`.
 
     Args:
@@ -9010,7 +9524,7 @@ def poisson(input: Tensor, generator: Any = ...) -> Tensor:
         >>> torch.poisson(torch.full((2, 3), 4.0)).shape
         torch.Size([2, 3])
     """
-def polar(abs: Tensor, angle: Tensor, *, out: Any = ...) -> Tensor:
+def polar(abs: Tensor, angle: Tensor, *, out: Any = None) -> Tensor:
     """Build complex numbers from absolute values and angles: `abs * exp(1j * angle)`.
 
     Args:
@@ -9022,7 +9536,7 @@ def polar(abs: Tensor, angle: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.polar(torch.tensor([2.0]), torch.tensor([torch.pi / 3]))
         tensor([1.0000+1.7321j])
     """
-def polygamma(n: _int, input: Tensor, *, out: Any = ...) -> Tensor:
+def polygamma(n: _int, input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the polygamma function, the `n`-th derivative of the digamma function.
 
     Args:
@@ -9034,9 +9548,12 @@ def polygamma(n: _int, input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.polygamma(1, torch.tensor([1.0, 2.0]))
         tensor([1.6449, 0.6449])
     """
-def pop_chooser() -> Any: ...
-def pop_creation_hook() -> Any: ...
-def pop_saved_hooks() -> Any: ...
+def pop_chooser() -> Any:
+    """Removes the innermost chooser."""
+def pop_creation_hook() -> Any:
+    """Removes the innermost creation hook; raises the error of a hook if its operator could not."""
+def pop_saved_hooks() -> Any:
+    """Removes the innermost pair of hooks."""
 def positive(input: Tensor) -> Tensor:
     """Return `input` itself, as the operator `+` does; tensors of truth values are refused.
 
@@ -9047,7 +9564,7 @@ def positive(input: Tensor) -> Tensor:
         >>> torch.positive(torch.tensor([1, -2]))
         tensor([ 1, -2])
     """
-def pow(input: Tensor | _Number, exponent: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def pow(input: Tensor | _Number, exponent: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Raise `input` to the power `exponent`, element by element.
 
     Args:
@@ -9061,7 +9578,7 @@ def pow(input: Tensor | _Number, exponent: Tensor | _Number, *, out: Any = ...) 
         >>> torch.pow(2, torch.tensor([1, 2, 3]))
         tensor([2, 4, 8])
     """
-def prod(input: Tensor, dim: _int | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ..., *, out: Any = ...) -> Tensor:
+def prod(input: Tensor, dim: _int | None = None, keepdim: _bool = False, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
     """Multiply all elements, or those along one dimension.
 
     Args:
@@ -9076,16 +9593,35 @@ def prod(input: Tensor, dim: _int | None = ..., keepdim: _bool = ..., dtype: _dt
         >>> torch.prod(x), torch.prod(x, dim=1)
         (tensor(24.), tensor([ 2., 12.]))
     """
-def profiler_clock() -> Any: ...
-def profiler_enabled() -> Any: ...
-def profiler_mark(name: Any) -> Any: ...
-def profiler_start(shapes: Any, memory: Any, stacks: Any) -> Any: ...
-def profiler_stop() -> Any: ...
-def promote_types(type1: Any, type2: Any) -> Any: ...
-def push_chooser(chooser: Any) -> Any: ...
-def push_creation_hook(hook: Any) -> Any: ...
-def push_saved_hooks(pack: Any, unpack: Any) -> Any: ...
-def put(input: Tensor, index: Tensor, source: Tensor, accumulate: _bool = ...) -> Tensor:
+def profiler_clock() -> Any:
+    """Returns the start of the events' clock, in nanoseconds since 1970."""
+def profiler_enabled() -> Any:
+    """Returns true if a profiling session is running."""
+def profiler_mark(name: Any) -> Any:
+    """Opens a mark if the profiler is on."""
+def profiler_start(shapes: Any, memory: Any, stacks: Any) -> Any:
+    """Starts a session; returns false if one is already running."""
+def profiler_stop() -> Any:
+    """Ends the session. Returns for each event its name, kind, thread, start, end, depth, bytes on the host
+    and on the GPU, and its facts: sequence number of its node, input shapes, FLOPs, stack.
+    """
+def promote_types(type1: Any, type2: Any) -> Any:
+    """Return the smallest data type that values of both types can be converted to.
+
+    Args:
+        type1, type2: the data types.
+
+    Examples:
+        >>> torch.promote_types(torch.int32, torch.float16)
+        torch.float16
+    """
+def push_chooser(chooser: Any) -> Any:
+    """Lets `chooser` cache and supply the results of this thread's operators."""
+def push_creation_hook(hook: Any) -> Any:
+    """Calls `hook(node)` with each node that this thread makes from now on."""
+def push_saved_hooks(pack: Any, unpack: Any) -> Any:
+    """Activates a pair of hooks for the tensors that this thread saves."""
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
     """Return a copy of `input` with values at indices of the flattened tensor.
 
     Args:
@@ -9100,7 +9636,7 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: _bool = ...) -
                 [3, 8]])
     """
 @overload
-def quantile(input: Tensor, q: Tensor, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: _str = ..., out: Any = ...) -> Tensor:
+def quantile(input: Tensor, q: Tensor, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear', out: Any = None) -> Tensor:
     """Compute quantiles of all elements or along a dimension: the values below which given shares of them lie.
 
     Args:
@@ -9118,9 +9654,10 @@ def quantile(input: Tensor, q: Tensor, dim: _int | None = ..., keepdim: _bool = 
         (tensor(2.5000), tensor([1.0000, 1.7500]))
     """
 @overload
-def quantile(input: Tensor, q: _float, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: _str = ..., out: Any = ...) -> Tensor: ...
-def queue_callback(callback: Any) -> Any: ...
-def rad2deg(input: Tensor, *, out: Any = ...) -> Tensor:
+def quantile(input: Tensor, q: _float, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear', out: Any = None) -> Tensor: ...
+def queue_callback(callback: Any) -> Any:
+    """Calls `callback()` after the running backward of this thread ends without an error."""
+def rad2deg(input: Tensor, *, out: Any = None) -> Tensor:
     """Convert angles from radians to degrees.
 
     Args:
@@ -9131,9 +9668,10 @@ def rad2deg(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.rad2deg(torch.tensor([1.0, torch.pi]))
         tensor([ 57.2958, 180.0000])
     """
-def raise_error(message: Any, object: Any, advice: Any) -> Any: ...
+def raise_error(message: Any, object: Any, advice: Any) -> Any:
+    """Raises an error about a tensor; for checks on the Python side."""
 @overload
-def rand(size: _int | Sequence[_int], *, generator: Any = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
+def rand(size: _int | Sequence[_int], *, generator: Any = None, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor:
     """Return random numbers drawn uniformly from `[0, 1)`.
 
     Args:
@@ -9151,8 +9689,8 @@ def rand(size: _int | Sequence[_int], *, generator: Any = ..., dtype: _dtype | N
         torch.Size([2, 3])
     """
 @overload
-def rand(*size: _int, generator: Any = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor: ...
-def rand_like(input: Tensor, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ..., generator: Any = ...) -> Tensor:
+def rand(*size: _int, generator: Any = None, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor: ...
+def rand_like(input: Tensor, *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, memory_format: _str | None = None, generator: Any = None) -> Tensor:
     """Return random numbers drawn uniformly from `[0, 1)`, with the shape of another tensor.
 
     Args:
@@ -9169,7 +9707,7 @@ def rand_like(input: Tensor, *, dtype: _dtype | None = ..., layout: _str | None 
         >>> torch.rand_like(torch.zeros(2, 3)).shape
         torch.Size([2, 3])
     """
-def randint(low: Any = ..., high: Any = ..., size: Any = ..., *, generator: Any = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
+def randint(low: Any = None, high: Any = None, size: Any = None, *, generator: Any = None, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor:
     """Return random integers drawn uniformly from `[low, high)`.
 
     Called with one number, that is `high`, and `low` is 0.
@@ -9192,7 +9730,7 @@ def randint(low: Any = ..., high: Any = ..., size: Any = ..., *, generator: Any 
         >>> torch.randint(3, 4, (2,))
         tensor([3, 3])
     """
-def randint_like(input: Tensor, low: Any = ..., high: Any = ..., *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ..., generator: Any = ...) -> Tensor:
+def randint_like(input: Tensor, low: Any = None, high: Any = None, *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, memory_format: _str | None = None, generator: Any = None) -> Tensor:
     """Return random integers drawn uniformly from `[low, high)`, with the shape of another tensor.
 
     Called with one number, that is `high`, and `low` is 0.
@@ -9214,7 +9752,7 @@ def randint_like(input: Tensor, low: Any = ..., high: Any = ..., *, dtype: _dtyp
         torch.Size([2, 3])
     """
 @overload
-def randn(size: _int | Sequence[_int], *, generator: Any = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
+def randn(size: _int | Sequence[_int], *, generator: Any = None, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor:
     """Return random numbers drawn from the standard normal distribution.
 
     Args:
@@ -9232,8 +9770,8 @@ def randn(size: _int | Sequence[_int], *, generator: Any = ..., dtype: _dtype | 
         torch.Size([2, 3])
     """
 @overload
-def randn(*size: _int, generator: Any = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor: ...
-def randn_like(input: Tensor, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ..., generator: Any = ...) -> Tensor:
+def randn(*size: _int, generator: Any = None, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor: ...
+def randn_like(input: Tensor, *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, memory_format: _str | None = None, generator: Any = None) -> Tensor:
     """Return random numbers drawn from the standard normal distribution, with the shape of another tensor.
 
     Args:
@@ -9250,7 +9788,7 @@ def randn_like(input: Tensor, *, dtype: _dtype | None = ..., layout: _str | None
         >>> torch.randn_like(torch.zeros(2, 3)).shape
         torch.Size([2, 3])
     """
-def randperm(n: _int, *, generator: Any = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
+def randperm(n: _int, *, generator: Any = None, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor:
     """Return a random permutation of the integers from 0 to `n - 1`.
 
     Args:
@@ -9267,7 +9805,7 @@ def randperm(n: _int, *, generator: Any = ..., dtype: _dtype | None = ..., layou
         >>> torch.randperm(5).sort().values
         tensor([0, 1, 2, 3, 4])
     """
-def range(start: _Number, end: _Number, step: _Number = ..., *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
+def range(start: _Number, end: _Number, step: _Number = 1, *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor:
     """Return the numbers from `start` to `end`, both included, with steps of `step`.
 
     Deprecated: `torch.arange` is like Python's `range` and leaves out `end`.
@@ -9296,7 +9834,10 @@ def ravel(input: Tensor) -> Tensor:
         >>> torch.ravel(torch.tensor([[1, 2], [3, 4]]))
         tensor([1, 2, 3, 4])
     """
-def reaches_others(output: Any, own: Any, since: Any) -> Any: ...
+def reaches_others(output: Any, own: Any, since: Any) -> Any:
+    """Returns true if a gradient of `output` flows beyond `own`: to nodes recorded before number `since`, or
+    to other leaves.
+    """
 def real(input: Tensor) -> Tensor:
     """Return the real parts of a complex tensor (a view); real tensors are returned as they are.
 
@@ -9307,7 +9848,7 @@ def real(input: Tensor) -> Tensor:
         >>> torch.real(torch.tensor([1 + 2j, 3j]))
         tensor([1., 0.])
     """
-def reciprocal(input: Tensor, *, out: Any = ...) -> Tensor:
+def reciprocal(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the reciprocal of each element, `1 / input`.
 
     Args:
@@ -9318,8 +9859,10 @@ def reciprocal(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.reciprocal(torch.tensor([4.0, 0.5]))
         tensor([0.2500, 2.0000])
     """
-def refuse_leaves() -> Any: ...
-def register(size: Any, named: Any, out_of_memory: Any) -> Any: ...
+def refuse_leaves() -> Any:
+    """Refuses `requires_grad_` inside of a transformed function."""
+def register(size: Any, named: Any, out_of_memory: Any) -> Any:
+    """Receives the classes that the Python side defines; called at import."""
 def register_function(none_own: Any) -> Any: ...
 def relu(input: Tensor) -> Tensor:
     """Apply the rectified linear unit (ReLU): `max(0, input)`.
@@ -9331,7 +9874,7 @@ def relu(input: Tensor) -> Tensor:
         >>> torch.relu(torch.tensor([-1.0, 0.0, 2.0]))
         tensor([0., 0., 2.])
     """
-def remainder(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def remainder(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Compute the remainder of a division, with the sign of the divisor `other`, as Python's `%` does.
 
     Args:
@@ -9345,8 +9888,9 @@ def remainder(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ..
         >>> torch.remainder(torch.tensor([-5.5, 5.5]), -2.0)
         tensor([-1.5000, -0.5000])
     """
-def remove_batch_dim(t: Any, level: Any, size: Any, dim: Any) -> Any: ...
-def renorm(input: Tensor, p: _Number, dim: _int, maxnorm: _Number, *, out: Any = ...) -> Tensor:
+def remove_batch_dim(t: Any, level: Any, size: Any, dim: Any) -> Any:
+    """Makes the batch dimension of a level an ordinary dimension again."""
+def renorm(input: Tensor, p: _Number, dim: _int, maxnorm: _Number, *, out: Any = None) -> Tensor:
     """Scale down the slices along a dimension whose `p`-norm exceeds `maxnorm`, to that norm.
 
     Args:
@@ -9362,7 +9906,7 @@ def renorm(input: Tensor, p: _Number, dim: _int, maxnorm: _Number, *, out: Any =
                 [0.3000, 0.4000]])
     """
 @overload
-def repeat_interleave(input: Tensor, repeats: Tensor, dim: _int | None = ..., output_size: _int | None = ...) -> Tensor:
+def repeat_interleave(input: Tensor, repeats: Tensor, dim: _int | None = None, output_size: _int | None = None) -> Tensor:
     """Repeat each element, or each slice along a dimension, right after itself.
 
     With `repeats` alone, return the indices that such a repetition takes: index `i`, `repeats[i]` times.
@@ -9380,9 +9924,9 @@ def repeat_interleave(input: Tensor, repeats: Tensor, dim: _int | None = ..., ou
         tensor([1, 2, 2, 2])
     """
 @overload
-def repeat_interleave(input: Tensor, repeats: _int, dim: _int | None = ..., output_size: _int | None = ...) -> Tensor: ...
+def repeat_interleave(input: Tensor, repeats: _int, dim: _int | None = None, output_size: _int | None = None) -> Tensor: ...
 @overload
-def repeat_interleave(repeats: Tensor, *, output_size: _int | None = ...) -> Tensor: ...
+def repeat_interleave(repeats: Tensor, *, output_size: _int | None = None) -> Tensor: ...
 def reshape(input: Tensor, shape: _int | Sequence[_int]) -> Tensor:
     """Return the elements with another shape: a view where strides allow, else a copy.
 
@@ -9397,7 +9941,8 @@ def reshape(input: Tensor, shape: _int | Sequence[_int]) -> Tensor:
         >>> torch.reshape(torch.tensor([[1, 2], [3, 4]]), (-1,))
         tensor([1, 2, 3, 4])
     """
-def resize_storage(tensor: Any, bytes: Any) -> Any: ...
+def resize_storage(tensor: Any, bytes: Any) -> Any:
+    """Resizes the storage of a tensor, for all tensors that share it."""
 def resolve_conj(input: Tensor) -> Tensor:
     """Return a copy with computed values if the conjugate bit is set (see `torch.conj`), else the tensor itself.
 
@@ -9422,9 +9967,20 @@ def resolve_neg(input: Tensor) -> Tensor:
         >>> x.is_neg(), x.resolve_neg().is_neg()
         (True, False)
     """
-def result_type(tensor: Any, other: Any) -> Any: ...
-def retire_inputs(inputs: Any) -> Any: ...
-def rms_norm(input: Tensor, normalized_shape: _int | Sequence[_int], weight: Tensor | None = ..., eps: _float | None = ...) -> Tensor:
+def result_type(tensor: Any, other: Any) -> Any:
+    """Return the data type that arithmetic on two operands gives.
+
+    Args:
+        tensor: first operand, a tensor or a number.
+        other: second operand, a tensor or a number.
+
+    Examples:
+        >>> torch.result_type(torch.tensor([1, 2]), 1.0)
+        torch.float32
+    """
+def retire_inputs(inputs: Any) -> Any:
+    """Marks the inputs of a transform that has ended: they need no more gradients."""
+def rms_norm(input: Tensor, normalized_shape: _int | Sequence[_int], weight: Tensor | None = None, eps: _float | None = None) -> Tensor:
     """Divide by the root mean square over the last dimensions, then scale.
 
     Args:
@@ -9467,7 +10023,7 @@ def rnn_relu(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _b
     """
 @overload
 def rnn_relu(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool) -> tuple[Tensor, Tensor]: ...
-def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> Tensor:
+def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
     """Apply one step of a recurrent cell with ReLU.
 
     Args:
@@ -9512,7 +10068,7 @@ def rnn_tanh(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _b
     """
 @overload
 def rnn_tanh(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool) -> tuple[Tensor, Tensor]: ...
-def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> Tensor:
+def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
     """Apply one step of a recurrent cell with tanh.
 
     Args:
@@ -9527,7 +10083,7 @@ def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: T
         >>> torch.rnn_tanh_cell(x, h, torch.ones(4, 3), torch.ones(4, 4)).shape
         torch.Size([2, 4])
     """
-def roll(input: Tensor, shifts: _int | Sequence[_int], dims: _int | Sequence[_int] | None = ...) -> Tensor:
+def roll(input: Tensor, shifts: _int | Sequence[_int], dims: _int | Sequence[_int] | None = None) -> Tensor:
     """Shift the elements along dimensions; those shifted out at the end come in at the start.
 
     Args:
@@ -9539,7 +10095,7 @@ def roll(input: Tensor, shifts: _int | Sequence[_int], dims: _int | Sequence[_in
         >>> torch.roll(torch.tensor([1, 2, 3, 4]), 1)
         tensor([4, 1, 2, 3])
     """
-def rot90(input: Tensor, k: _int = ..., dims: _int | Sequence[_int] = ...) -> Tensor:
+def rot90(input: Tensor, k: _int = 1, dims: _int | Sequence[_int] = ...) -> Tensor:
     """Rotate by 90 degrees in the plane of two dimensions, from the first towards the second.
 
     Args:
@@ -9552,7 +10108,7 @@ def rot90(input: Tensor, k: _int = ..., dims: _int | Sequence[_int] = ...) -> Te
         tensor([[2, 4],
                 [1, 3]])
     """
-def round(input: Tensor, decimals: _int | None = ..., *, out: Any = ...) -> Tensor:
+def round(input: Tensor, decimals: _int | None = None, *, out: Any = None) -> Tensor:
     """Round each element to the nearest integer, halves to the even one.
 
     Args:
@@ -9566,7 +10122,7 @@ def round(input: Tensor, decimals: _int | None = ..., *, out: Any = ...) -> Tens
         >>> torch.round(torch.tensor([3.14159]), decimals=2)
         tensor([3.1400])
     """
-def row_stack(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor:
+def row_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
     """Stack tensors vertically; the same as `torch.vstack`.
 
     Args:
@@ -9578,8 +10134,9 @@ def row_stack(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor:
         tensor([[1, 2],
                 [3, 4]])
     """
-def rows() -> Any: ...
-def rrelu(input: Tensor, lower: _Number = ..., upper: _Number = ..., training: _bool = ..., generator: Any = ...) -> Tensor:
+def rows() -> Any:
+    """Describes each row as a dict; tests and stubs are generated from them."""
+def rrelu(input: Tensor, lower: _Number = 0.125, upper: _Number = 0.3333333333333333, training: _bool = False, generator: Any = None) -> Tensor:
     """Apply randomized leaky ReLU: negative elements are multiplied by random slopes.
 
     Args:
@@ -9593,7 +10150,7 @@ def rrelu(input: Tensor, lower: _Number = ..., upper: _Number = ..., training: _
         >>> torch.rrelu(torch.tensor([-1.0, 2.0]))
         tensor([-0.2292,  2.0000])
     """
-def rsqrt(input: Tensor, *, out: Any = ...) -> Tensor:
+def rsqrt(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the reciprocal of the square root of each element, `1 / sqrt(input)`.
 
     Args:
@@ -9604,7 +10161,7 @@ def rsqrt(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.rsqrt(torch.tensor([4.0, 0.25]))
         tensor([0.5000, 2.0000])
     """
-def rsub(input: Tensor, other: Tensor | _Number, *, alpha: _Number = ...) -> Tensor:
+def rsub(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
     """Subtract `input`, scaled by `alpha`, from `other`: `other - alpha * input`.
 
     Args:
@@ -9616,10 +10173,13 @@ def rsub(input: Tensor, other: Tensor | _Number, *, alpha: _Number = ...) -> Ten
         >>> torch.rsub(torch.tensor([1, 2]), 10)
         tensor([9, 8])
     """
-def run_backward(roots: Any, gradients: Any, retain_graph: Any, create_graph: Any, inputs: Any) -> Any: ...
-def run_grad(roots: Any, inputs: Any, gradients: Any, retain_graph: Any, create_graph: Any) -> Any: ...
-def saved_hooks_disabled() -> Any: ...
-def scalar_tensor(s: _Number, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor:
+def run_backward(roots: Any, gradients: Any, retain_graph: Any, create_graph: Any, inputs: Any) -> Any:
+    """`autograd.backward(tensors, grad_tensors, retain_graph, create_graph, inputs)`."""
+def run_grad(roots: Any, inputs: Any, gradients: Any, retain_graph: Any, create_graph: Any) -> Any:
+    """`autograd.grad`: the gradients of `inputs`; None for an input that no gradient reaches."""
+def saved_hooks_disabled() -> Any:
+    """Returns the message with which hooks are forbidden, if they are."""
+def scalar_tensor(s: _Number, *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False) -> Tensor:
     """Return a tensor without dimensions that holds one number.
 
     Args:
@@ -9634,7 +10194,7 @@ def scalar_tensor(s: _Number, *, dtype: _dtype | None = ..., layout: _str | None
         >>> torch.scalar_tensor(3)
         tensor(3.)
     """
-def scatter(input: Tensor, dim: _int, index: Tensor, src: Tensor | _Number | None = ..., value: _Number | None = ..., reduce: _str | None = ..., *, out: Any = ...) -> Tensor:
+def scatter(input: Tensor, dim: _int, index: Tensor, src: Tensor | _Number | None = None, value: _Number | None = None, reduce: _str | None = None, *, out: Any = None) -> Tensor:
     """Write values into a copy of `input` by index: for `dim=0`, `out[index[i][j]][j] = src[i][j]`.
 
     Args:
@@ -9650,7 +10210,7 @@ def scatter(input: Tensor, dim: _int, index: Tensor, src: Tensor | _Number | Non
         >>> torch.scatter(torch.zeros(3), 0, torch.tensor([2, 0]), torch.tensor([1.0, 5.0]))
         tensor([5., 0., 1.])
     """
-def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor, *, out: Any = ...) -> Tensor:
+def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor, *, out: Any = None) -> Tensor:
     """Add values to a copy of `input` by index: for `dim=0`, `out[index[i][j]][j] += src[i][j]`.
 
     Args:
@@ -9664,7 +10224,7 @@ def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor, *, out: An
         >>> torch.scatter_add(torch.zeros(3), 0, torch.tensor([0, 0, 2]), torch.tensor([1.0, 2.0, 3.0]))
         tensor([3., 0., 3.])
     """
-def scatter_reduce(input: Tensor, dim: _int, index: Tensor, src: Tensor, reduce: _str, *, include_self: _bool = ..., out: Any = ...) -> Tensor:
+def scatter_reduce(input: Tensor, dim: _int, index: Tensor, src: Tensor, reduce: _str, *, include_self: _bool = True, out: Any = None) -> Tensor:
     """Combine values with a copy of `input` by index along a dimension.
 
     For `dim=0` and `"sum"`, `out[index[i][j]][j] += src[i][j]`.
@@ -9683,7 +10243,7 @@ def scatter_reduce(input: Tensor, dim: _int, index: Tensor, src: Tensor, reduce:
         tensor([5., 1.])
     """
 @overload
-def searchsorted(sorted_sequence: Tensor, input: Tensor, *, out_int32: _bool = ..., right: _bool = ..., side: _str | None = ..., sorter: Tensor | None = ..., out: Any = ...) -> Tensor:
+def searchsorted(sorted_sequence: Tensor, input: Tensor, *, out_int32: _bool = False, right: _bool = False, side: _str | None = None, sorter: Tensor | None = None, out: Any = None) -> Tensor:
     """Find where values would be inserted into a sorted sequence so that it stays sorted.
 
     For a result `i`: `seq[i - 1] < value <= seq[i]`, or with `right=True` `seq[i - 1] <= value < seq[i]`.
@@ -9705,7 +10265,7 @@ def searchsorted(sorted_sequence: Tensor, input: Tensor, *, out_int32: _bool = .
         tensor(2)
     """
 @overload
-def searchsorted(sorted_sequence: Tensor, self_: _Number, *, out_int32: _bool = ..., right: _bool = ..., side: _str | None = ..., sorter: Tensor | None = ..., out: Any = ...) -> Tensor: ...
+def searchsorted(sorted_sequence: Tensor, self_: _Number, *, out_int32: _bool = False, right: _bool = False, side: _str | None = None, sorter: Tensor | None = None, out: Any = None) -> Tensor: ...
 def select(input: Tensor, dim: _int, index: _int) -> Tensor:
     """Return one slice along a dimension, without that dimension (a view).
 
@@ -9718,7 +10278,7 @@ def select(input: Tensor, dim: _int, index: _int) -> Tensor:
         >>> torch.select(torch.tensor([[1, 2], [3, 4]]), 0, 1)
         tensor([3, 4])
     """
-def select_copy(input: Tensor, dim: _int, index: _int, *, out: Any = ...) -> Tensor:
+def select_copy(input: Tensor, dim: _int, index: _int, *, out: Any = None) -> Tensor:
     """Return a copy of one slice along a dimension; see `torch.select`.
 
     Args:
@@ -9755,18 +10315,58 @@ def selu(input: Tensor) -> Tensor:
         >>> torch.selu(torch.tensor([-1.0, 2.0]))
         tensor([-1.1113,  2.1014])
     """
-def set_anomaly(on: Any, check_nan: Any) -> Any: ...
-def set_default_dtype(d: Any, /) -> Any: ...
-def set_fwd_grad_enabled(mode: Any) -> Any: ...
-def set_num_threads(n: Any) -> Any: ...
-def set_override_modes(count: Any) -> Any: ...
-def set_recording(on: Any) -> Any: ...
-def set_thread_device(device: Any) -> Any: ...
-def set_transform_inputs(inputs: Any, others: Any) -> Any: ...
-def set_version(tensor: Any, version: Any) -> Any: ...
-def set_warn_always(b: Any) -> Any: ...
-def set_without_rules(on: Any) -> Any: ...
-def sgn(input: Tensor, *, out: Any = ...) -> Tensor:
+def set_anomaly(on: Any, check_nan: Any) -> Any:
+    """Switches anomaly mode."""
+def set_default_dtype(d: Any, /) -> Any:
+    """Set the default floating point data type, of new tensors and of Python's numbers.
+
+    Args:
+        d: a floating point dtype.
+
+    Raises:
+        TypeError: if it is no floating point dtype.
+
+    Examples:
+        >>> torch.set_default_dtype(torch.float64)
+        >>> torch.tensor([1.5]).dtype
+        torch.float64
+        >>> torch.set_default_dtype(torch.float32)
+    """
+def set_fwd_grad_enabled(mode: Any) -> Any:
+    """Sets whether this thread's operators compute tangents."""
+def set_num_threads(n: Any) -> Any:
+    """Set the number of threads that computations on the CPU may use.
+
+    Results do not depend on it, not even in their last bit.
+
+    Args:
+        n: number of threads, at least 1.
+
+    Examples:
+        >>> torch.set_num_threads(torch.get_num_threads())
+    """
+def set_override_modes(count: Any) -> Any:
+    """Sets how many override modes are active in this thread."""
+def set_recording(on: Any) -> Any:
+    """Sets whether operators are recorded in this thread."""
+def set_thread_device(device: Any) -> Any:
+    """Sets the default device outside of all `with` statements."""
+def set_transform_inputs(inputs: Any, others: Any) -> Any:
+    """Sets the innermost transform's inputs, and the other tensors that are passed to its function."""
+def set_version(tensor: Any, version: Any) -> Any:
+    """Sets the version counter of a tensor."""
+def set_warn_always(b: Any) -> Any:
+    """Set whether warnings that are shown once per process are shown each time.
+
+    Args:
+        b: whether to show them each time.
+
+    Examples:
+        >>> torch.set_warn_always(False)
+    """
+def set_without_rules(on: Any) -> Any:
+    """Sets whether custom Functions run without batching rules; returns the old setting."""
+def sgn(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the sign of each element; for complex numbers `input / |input|`, and 0 for 0.
 
     Args:
@@ -9777,8 +10377,9 @@ def sgn(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.sgn(torch.tensor([3 + 4j, 0j]))
         tensor([0.6000+0.8000j, 0.0000+0.0000j])
     """
-def shared(tensor: Any) -> Any: ...
-def sigmoid(input: Tensor, *, out: Any = ...) -> Tensor:
+def shared(tensor: Any) -> Any:
+    """Returns an object from which `numpy.asarray` makes an array over a CPU tensor's memory."""
+def sigmoid(input: Tensor, *, out: Any = None) -> Tensor:
     """Apply the logistic sigmoid, `1 / (1 + exp(-input))`, with values between 0 and 1.
 
     Args:
@@ -9789,7 +10390,7 @@ def sigmoid(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.sigmoid(torch.tensor([-1.0, 0.0, 1.0]))
         tensor([0.2689, 0.5000, 0.7311])
     """
-def sign(input: Tensor, *, out: Any = ...) -> Tensor:
+def sign(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the sign of each element: -1, 0 or 1.
 
     Args:
@@ -9800,7 +10401,7 @@ def sign(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.sign(torch.tensor([-2.5, 0.0, 3.0]))
         tensor([-1.,  0.,  1.])
     """
-def signbit(input: Tensor, *, out: Any = ...) -> Tensor:
+def signbit(input: Tensor, *, out: Any = None) -> Tensor:
     """Tell for each element whether its sign bit is set: negative numbers and -0.0.
 
     Args:
@@ -9811,7 +10412,7 @@ def signbit(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.signbit(torch.tensor([1.0, -1.0, -0.0]))
         tensor([False,  True,  True])
     """
-def sin(input: Tensor, *, out: Any = ...) -> Tensor:
+def sin(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the sine of each element, in radians.
 
     Args:
@@ -9822,7 +10423,7 @@ def sin(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.sin(torch.tensor([0.0, 0.5, 1.0]))
         tensor([0.0000, 0.4794, 0.8415])
     """
-def sinc(input: Tensor, *, out: Any = ...) -> Tensor:
+def sinc(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the normalized sinc function, `sin(πx) / (πx)`, which is 1 at 0.
 
     Args:
@@ -9833,7 +10434,7 @@ def sinc(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.sinc(torch.tensor([0.0, 0.5, 1.5]))
         tensor([ 1.0000,  0.6366, -0.2122])
     """
-def sinh(input: Tensor, *, out: Any = ...) -> Tensor:
+def sinh(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the hyperbolic sine of each element.
 
     Args:
@@ -9844,7 +10445,7 @@ def sinh(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.sinh(torch.tensor([0.0, 0.5, 1.0]))
         tensor([0.0000, 0.5211, 1.1752])
     """
-def slice_copy(input: Tensor, dim: _int = ..., start: _int | None = ..., end: _int | None = ..., step: _int = ..., *, out: Any = ...) -> Tensor:
+def slice_copy(input: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1, *, out: Any = None) -> Tensor:
     """Return a copy of every `step`-th slice along a dimension, from `start` up to `end`.
 
     Args:
@@ -9859,7 +10460,7 @@ def slice_copy(input: Tensor, dim: _int = ..., start: _int | None = ..., end: _i
         >>> torch.slice_copy(torch.arange(6), 0, 1, 5, 2)
         tensor([1, 3])
     """
-def slice_scatter(input: Tensor, src: Tensor, dim: _int = ..., start: _int | None = ..., end: _int | None = ..., step: _int = ..., *, out: Any = ...) -> Tensor:
+def slice_scatter(input: Tensor, src: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1, *, out: Any = None) -> Tensor:
     """Return a copy of `input` in which a range of slices along a dimension is replaced by `src`.
 
     Args:
@@ -9875,7 +10476,7 @@ def slice_scatter(input: Tensor, src: Tensor, dim: _int = ..., start: _int | Non
         >>> torch.slice_scatter(torch.zeros(4), torch.ones(2), start=1, end=3)
         tensor([0., 1., 1., 0.])
     """
-def slogdet(input: Tensor, *, out: Any = ...) -> _SignLogabsdet:
+def slogdet(input: Tensor, *, out: Any = None) -> _SignLogabsdet:
     """Compute the sign and the logarithm of the absolute value of the determinant; see `torch.linalg.slogdet`.
 
     Args:
@@ -9889,8 +10490,9 @@ def slogdet(input: Tensor, *, out: Any = ...) -> _SignLogabsdet:
         >>> torch.slogdet(torch.tensor([[2.0, 0.0], [0.0, 4.0]])).logabsdet
         tensor(2.0794)
     """
-def slot_methods() -> Any: ...
-def softmax(input: Tensor, dim: _int, dtype: _dtype | None = ..., *, out: Any = ...) -> Tensor:
+def slot_methods() -> Any:
+    """Returns the names under which PyTorch exposes the functions of these slots."""
+def softmax(input: Tensor, dim: _int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
     """Apply softmax along a dimension: `exp(input) / sum(exp(input))`, so that the elements sum to 1.
 
     Args:
@@ -9903,7 +10505,7 @@ def softmax(input: Tensor, dim: _int, dtype: _dtype | None = ..., *, out: Any = 
         >>> torch.softmax(torch.tensor([1.0, 2.0, 3.0]), dim=0)
         tensor([0.0900, 0.2447, 0.6652])
     """
-def sort(input: Tensor, dim: _int = ..., descending: _bool = ..., stable: _bool | None = ..., *, out: Any = ...) -> _ValuesIndices:
+def sort(input: Tensor, dim: _int = -1, descending: _bool = False, stable: _bool | None = None, *, out: Any = None) -> _ValuesIndices:
     """Sort the elements along a dimension.
 
     Args:
@@ -9921,7 +10523,7 @@ def sort(input: Tensor, dim: _int = ..., descending: _bool = ..., stable: _bool 
         >>> values, indices
         (tensor([1, 2, 3]), tensor([1, 2, 0]))
     """
-def special_airy_ai(input: Tensor, *, out: Any = ...) -> Tensor:
+def special_airy_ai(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the Airy function Ai.
 
     Args:
@@ -9932,7 +10534,7 @@ def special_airy_ai(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.special.airy_ai(torch.tensor([0.0, 1.0]))
         tensor([0.3550, 0.1353])
     """
-def special_bessel_j0(input: Tensor, *, out: Any = ...) -> Tensor:
+def special_bessel_j0(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the Bessel function of the first kind of order 0.
 
     Args:
@@ -9943,7 +10545,7 @@ def special_bessel_j0(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.special.bessel_j0(torch.tensor([0.0, 1.0, 5.0]))
         tensor([ 1.0000,  0.7652, -0.1776])
     """
-def special_bessel_j1(input: Tensor, *, out: Any = ...) -> Tensor:
+def special_bessel_j1(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the Bessel function of the first kind of order 1.
 
     Args:
@@ -9954,7 +10556,7 @@ def special_bessel_j1(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.special.bessel_j1(torch.tensor([0.5, 1.0, 5.0]))
         tensor([ 0.2423,  0.4401, -0.3276])
     """
-def special_bessel_y0(input: Tensor, *, out: Any = ...) -> Tensor:
+def special_bessel_y0(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the Bessel function of the second kind of order 0.
 
     Args:
@@ -9965,7 +10567,7 @@ def special_bessel_y0(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.special.bessel_y0(torch.tensor([0.5, 1.0, 5.0]))
         tensor([-0.4445,  0.0883, -0.3085])
     """
-def special_bessel_y1(input: Tensor, *, out: Any = ...) -> Tensor:
+def special_bessel_y1(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the Bessel function of the second kind of order 1.
 
     Args:
@@ -9976,7 +10578,7 @@ def special_bessel_y1(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.special.bessel_y1(torch.tensor([0.5, 1.0, 5.0]))
         tensor([-1.4715, -0.7812,  0.1479])
     """
-def special_entr(input: Tensor, *, out: Any = ...) -> Tensor:
+def special_entr(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the entropy `-input * log(input)`; 0 at 0, and minus infinity for negative elements.
 
     Args:
@@ -9987,7 +10589,7 @@ def special_entr(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.special.entr(torch.tensor([-0.5, 0.0, 0.5]))
         tensor([  -inf, 0.0000, 0.3466])
     """
-def special_erfcx(input: Tensor, *, out: Any = ...) -> Tensor:
+def special_erfcx(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the scaled complementary error function, `exp(input**2) * erfc(input)`.
 
     Args:
@@ -9998,7 +10600,7 @@ def special_erfcx(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.special.erfcx(torch.tensor([0.0, 10.0]))
         tensor([1.0000, 0.0561])
     """
-def special_i0e(input: Tensor, *, out: Any = ...) -> Tensor:
+def special_i0e(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the modified Bessel function of the first kind of order 0, scaled by `exp(-|input|)`.
 
     Args:
@@ -10009,7 +10611,7 @@ def special_i0e(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.special.i0e(torch.tensor([0.0, 1.0, 2.0]))
         tensor([1.0000, 0.4658, 0.3085])
     """
-def special_i1(input: Tensor, *, out: Any = ...) -> Tensor:
+def special_i1(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the modified Bessel function of the first kind of order 1.
 
     Args:
@@ -10020,7 +10622,7 @@ def special_i1(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.special.i1(torch.tensor([0.0, 1.0, 2.0]))
         tensor([0.0000, 0.5652, 1.5906])
     """
-def special_i1e(input: Tensor, *, out: Any = ...) -> Tensor:
+def special_i1e(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the modified Bessel function of the first kind of order 1, scaled by `exp(-|input|)`.
 
     Args:
@@ -10031,7 +10633,7 @@ def special_i1e(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.special.i1e(torch.tensor([0.0, 1.0, 2.0]))
         tensor([0.0000, 0.2079, 0.2153])
     """
-def special_log_ndtr(input: Tensor, *, out: Any = ...) -> Tensor:
+def special_log_ndtr(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the logarithm of the cumulative distribution function of the standard normal distribution.
 
     Args:
@@ -10042,7 +10644,7 @@ def special_log_ndtr(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.special.log_ndtr(torch.tensor([-10.0, 0.0]))
         tensor([-53.2313,  -0.6931])
     """
-def special_modified_bessel_k0(input: Tensor, *, out: Any = ...) -> Tensor:
+def special_modified_bessel_k0(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the modified Bessel function of the second kind of order 0.
 
     Args:
@@ -10053,7 +10655,7 @@ def special_modified_bessel_k0(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.special.modified_bessel_k0(torch.tensor([0.5, 1.0]))
         tensor([0.9244, 0.4210])
     """
-def special_modified_bessel_k1(input: Tensor, *, out: Any = ...) -> Tensor:
+def special_modified_bessel_k1(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the modified Bessel function of the second kind of order 1.
 
     Args:
@@ -10064,7 +10666,7 @@ def special_modified_bessel_k1(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.special.modified_bessel_k1(torch.tensor([0.5, 1.0]))
         tensor([1.6564, 0.6019])
     """
-def special_ndtr(input: Tensor, *, out: Any = ...) -> Tensor:
+def special_ndtr(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the cumulative distribution function of the standard normal distribution.
 
     Args:
@@ -10075,7 +10677,7 @@ def special_ndtr(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.special.ndtr(torch.tensor([-2.0, 0.0, 2.0]))
         tensor([0.0228, 0.5000, 0.9772])
     """
-def special_ndtri(input: Tensor, *, out: Any = ...) -> Tensor:
+def special_ndtri(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the quantile function of the standard normal distribution, the inverse of `ndtr`.
 
     Args:
@@ -10092,7 +10694,7 @@ def special_polynomial(input: Tensor, order: Tensor, name: _str) -> Tensor:
     Args:
         input: the input tensor.
     """
-def special_scaled_modified_bessel_k0(input: Tensor, *, out: Any = ...) -> Tensor:
+def special_scaled_modified_bessel_k0(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the modified Bessel function of the second kind of order 0, scaled by `exp(input)`.
 
     Args:
@@ -10103,7 +10705,7 @@ def special_scaled_modified_bessel_k0(input: Tensor, *, out: Any = ...) -> Tenso
         >>> torch.special.scaled_modified_bessel_k0(torch.tensor([0.5, 1.0]))
         tensor([1.5241, 1.1445])
     """
-def special_scaled_modified_bessel_k1(input: Tensor, *, out: Any = ...) -> Tensor:
+def special_scaled_modified_bessel_k1(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the modified Bessel function of the second kind of order 1, scaled by `exp(input)`.
 
     Args:
@@ -10114,7 +10716,7 @@ def special_scaled_modified_bessel_k1(input: Tensor, *, out: Any = ...) -> Tenso
         >>> torch.special.scaled_modified_bessel_k1(torch.tensor([0.5, 1.0]))
         tensor([2.7310, 1.6362])
     """
-def special_xlog1py(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def special_xlog1py(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Compute `input * log1p(other)`, with 0 where `input` is 0.
 
     Args:
@@ -10126,7 +10728,7 @@ def special_xlog1py(input: Tensor | _Number, other: Tensor | _Number, *, out: An
         >>> torch.special.xlog1py(torch.tensor([0.0, 2.0]), torch.tensor([-1.0, 1.0]))
         tensor([0.0000, 1.3863])
     """
-def special_zeta(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def special_zeta(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Compute the Hurwitz zeta function: the sum of `(k + other) ** -input` for `k` = 0, 1, 2 ….
 
     Args:
@@ -10138,7 +10740,7 @@ def special_zeta(input: Tensor | _Number, other: Tensor | _Number, *, out: Any =
         >>> torch.special.zeta(torch.tensor([2.0]), 1.0)
         tensor([1.6449])
     """
-def split(tensor: Tensor, split_size_or_sections: Any, dim: _int = ...) -> tuple[Tensor, ...]:
+def split(tensor: Tensor, split_size_or_sections: Any, dim: _int = 0) -> tuple[Tensor, ...]:
     """Split a tensor into parts along a dimension (views).
 
     Args:
@@ -10155,7 +10757,7 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: _int = ...) -> tuple
         >>> [part.tolist() for part in torch.split(torch.arange(5), [1, 4])]
         [[0], [1, 2, 3, 4]]
     """
-def split_copy(input: Tensor, split_size: _int, dim: _int = ..., *, out: Any = ...) -> tuple[Tensor, ...]:
+def split_copy(input: Tensor, split_size: _int, dim: _int = 0, *, out: Any = None) -> tuple[Tensor, ...]:
     """Return copies of the parts of a tensor along a dimension; see `torch.split`.
 
     Args:
@@ -10168,7 +10770,7 @@ def split_copy(input: Tensor, split_size: _int, dim: _int = ..., *, out: Any = .
         >>> [part.tolist() for part in torch.split_copy(torch.arange(5), 2)]
         [[0, 1], [2, 3], [4]]
     """
-def split_with_sizes(input: Tensor, split_sizes: _int | Sequence[_int], dim: _int = ...) -> tuple[Tensor, ...]:
+def split_with_sizes(input: Tensor, split_sizes: _int | Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
     """Split a tensor into parts of the given sizes along a dimension (views).
 
     Args:
@@ -10180,7 +10782,7 @@ def split_with_sizes(input: Tensor, split_sizes: _int | Sequence[_int], dim: _in
         >>> [part.tolist() for part in torch.split_with_sizes(torch.arange(5), [1, 4])]
         [[0], [1, 2, 3, 4]]
     """
-def split_with_sizes_copy(input: Tensor, split_sizes: _int | Sequence[_int], dim: _int = ..., *, out: Any = ...) -> tuple[Tensor, ...]:
+def split_with_sizes_copy(input: Tensor, split_sizes: _int | Sequence[_int], dim: _int = 0, *, out: Any = None) -> tuple[Tensor, ...]:
     """Return copies of parts of the given sizes; see `torch.split_with_sizes`.
 
     Args:
@@ -10193,7 +10795,7 @@ def split_with_sizes_copy(input: Tensor, split_sizes: _int | Sequence[_int], dim
         >>> [part.tolist() for part in torch.split_with_sizes_copy(torch.arange(5), [1, 4])]
         [[0], [1, 2, 3, 4]]
     """
-def sqrt(input: Tensor, *, out: Any = ...) -> Tensor:
+def sqrt(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the square root of each element; NaN for negative ones.
 
     Args:
@@ -10204,7 +10806,7 @@ def sqrt(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.sqrt(torch.tensor([4.0, 2.0, -1.0]))
         tensor([2.0000, 1.4142,    nan])
     """
-def square(input: Tensor, *, out: Any = ...) -> Tensor:
+def square(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the square of each element.
 
     Args:
@@ -10233,7 +10835,7 @@ def squeeze(input: Tensor, dim: _int) -> Tensor: ...
 @overload
 def squeeze(input: Tensor, dim: _int | Sequence[_int]) -> Tensor: ...
 @overload
-def squeeze_copy(input: Tensor, *, out: Any = ...) -> Tensor:
+def squeeze_copy(input: Tensor, *, out: Any = None) -> Tensor:
     """Return a copy without dimensions of size 1; see `torch.squeeze`.
 
     Args:
@@ -10246,10 +10848,10 @@ def squeeze_copy(input: Tensor, *, out: Any = ...) -> Tensor:
         torch.Size([2])
     """
 @overload
-def squeeze_copy(input: Tensor, dim: _int, *, out: Any = ...) -> Tensor: ...
+def squeeze_copy(input: Tensor, dim: _int, *, out: Any = None) -> Tensor: ...
 @overload
-def squeeze_copy(input: Tensor, dim: _int | Sequence[_int], *, out: Any = ...) -> Tensor: ...
-def stack(tensors: Sequence[Tensor], dim: _int = ..., *, out: Any = ...) -> Tensor:
+def squeeze_copy(input: Tensor, dim: _int | Sequence[_int], *, out: Any = None) -> Tensor: ...
+def stack(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor:
     """Stack tensors of the same shape along a new dimension.
 
     Args:
@@ -10263,7 +10865,7 @@ def stack(tensors: Sequence[Tensor], dim: _int = ..., *, out: Any = ...) -> Tens
                 [2, 4]])
     """
 @overload
-def std(input: Tensor, dim: _int | Sequence[_int] | None = ..., *, correction: _Number | None = ..., keepdim: _bool = ..., out: Any = ...) -> Tensor:
+def std(input: Tensor, dim: _int | Sequence[_int] | None = None, *, correction: _Number | None = None, keepdim: _bool = False, out: Any = None) -> Tensor:
     """Compute the standard deviation of all elements, or over the given dimensions.
 
     Args:
@@ -10280,11 +10882,11 @@ def std(input: Tensor, dim: _int | Sequence[_int] | None = ..., *, correction: _
         (tensor(1.2910), tensor(1.1180))
     """
 @overload
-def std(input: Tensor, dim: _int | Sequence[_int] | None, unbiased: _bool = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor: ...
+def std(input: Tensor, dim: _int | Sequence[_int] | None, unbiased: _bool = True, keepdim: _bool = False, *, out: Any = None) -> Tensor: ...
 @overload
-def std(input: Tensor, unbiased: _bool, *, out: Any = ...) -> Tensor: ...
+def std(input: Tensor, unbiased: _bool, *, out: Any = None) -> Tensor: ...
 @overload
-def std_mean(input: Tensor, dim: _int | Sequence[_int] | None = ..., *, correction: _Number | None = ..., keepdim: _bool = ...) -> tuple[Tensor, Tensor]:
+def std_mean(input: Tensor, dim: _int | Sequence[_int] | None = None, *, correction: _Number | None = None, keepdim: _bool = False) -> tuple[Tensor, Tensor]:
     """Compute the standard deviation and the mean of all elements, or over the given dimensions.
 
     Args:
@@ -10299,12 +10901,16 @@ def std_mean(input: Tensor, dim: _int | Sequence[_int] | None = ..., *, correcti
         (tensor(1.2910), tensor(2.5000))
     """
 @overload
-def std_mean(input: Tensor, dim: _int | Sequence[_int] | None, unbiased: _bool = ..., keepdim: _bool = ...) -> tuple[Tensor, Tensor]: ...
+def std_mean(input: Tensor, dim: _int | Sequence[_int] | None, unbiased: _bool = True, keepdim: _bool = False) -> tuple[Tensor, Tensor]: ...
 @overload
 def std_mean(input: Tensor, unbiased: _bool) -> tuple[Tensor, Tensor]: ...
-def storage_holders(tensor: Any) -> Any: ...
-def storage_view(owner: Any, dtype: Any, offset: Any, shape: Any, strides: Any) -> Any: ...
-def sub(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = ..., out: Any = ...) -> Tensor:
+def storage_holders(tensor: Any) -> Any:
+    """Returns the number of tensors and other holders of this tensor's storage."""
+def storage_view(owner: Any, dtype: Any, offset: Any, shape: Any, strides: Any) -> Any:
+    """Makes a tensor over the memory of another with its own layout; the version counter of the other does not
+    count its writes.
+    """
+def sub(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:
     """Subtract `other`, scaled by `alpha`, from `input`: `input - alpha * other`.
 
     Supports broadcasting and type promotion.
@@ -10321,7 +10927,7 @@ def sub(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = ..
         >>> torch.sub(torch.tensor([5, 7]), 1, alpha=3)
         tensor([2, 4])
     """
-def subtract(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = ..., out: Any = ...) -> Tensor:
+def subtract(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:
     """Subtract `other`, scaled by `alpha`, from `input`: `input - alpha * other`.
 
     Supports broadcasting and type promotion.
@@ -10340,7 +10946,7 @@ def subtract(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number
 
     Another name of `torch.sub`.
     """
-def sum(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ..., *, out: Any = ...) -> Tensor:
+def sum(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
     """Sum all elements, or over the given dimensions.
 
     Integers and truth values are summed as int64.
@@ -10360,7 +10966,7 @@ def sum(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool =
         tensor([[3.],
                 [7.]])
     """
-def svd(input: Tensor, some: _bool = ..., compute_uv: _bool = ..., *, out: Any = ...) -> _USV:
+def svd(input: Tensor, some: _bool = True, compute_uv: _bool = True, *, out: Any = None) -> _USV:
     """Compute the singular value decomposition `U @ diag(S) @ V.mH`; `torch.linalg.svd` is the newer form.
 
     Args:
@@ -10376,11 +10982,20 @@ def svd(input: Tensor, some: _bool = ..., compute_uv: _bool = ..., *, out: Any =
         >>> torch.svd(torch.tensor([[3.0, 0.0], [0.0, -4.0]])).S
         tensor([4., 3.])
     """
-def swap_autocast(dtype: Any, cache: Any) -> Any: ...
-def swap_contents(first: Any, second: Any) -> Any: ...
-def swap_inference_mode(on: Any) -> Any: ...
-def swap_overrides_off(off: Any) -> Any: ...
-def swap_source_lines(on: Any) -> Any: ...
+def swap_autocast(dtype: Any, cache: Any) -> Any:
+    """Sets this thread's autocast dtype, or none; returns the old one."""
+def swap_contents(first: Any, second: Any) -> Any:
+    """Swaps the values and graph positions of two tensors; returns the AccumulateGrad nodes that they had as
+    leaves.
+    """
+def swap_inference_mode(on: Any) -> Any:
+    """Sets the inference mode; returns the old one."""
+def swap_overrides_off(off: Any) -> Any:
+    """Sets whether the overrides of classes (1), or also of modes (2), are off in this thread; returns the old
+    setting.
+    """
+def swap_source_lines(on: Any) -> Any:
+    """Sets whether nodes record the user's source line; returns the old setting."""
 def swapaxes(input: Tensor, axis0: _int, axis1: _int) -> Tensor:
     """Swap two dimensions; the same as `torch.transpose` (a view).
 
@@ -10416,7 +11031,7 @@ def t(input: Tensor) -> Tensor:
         tensor([[1, 3],
                 [2, 4]])
     """
-def t_copy(input: Tensor, *, out: Any = ...) -> Tensor:
+def t_copy(input: Tensor, *, out: Any = None) -> Tensor:
     """Return a transposed copy of a matrix; see `torch.t`.
 
     Args:
@@ -10428,7 +11043,7 @@ def t_copy(input: Tensor, *, out: Any = ...) -> Tensor:
         tensor([[1, 3],
                 [2, 4]])
     """
-def take(input: Tensor, index: Tensor, *, out: Any = ...) -> Tensor:
+def take(input: Tensor, index: Tensor, *, out: Any = None) -> Tensor:
     """Pick elements by their index in the flattened tensor.
 
     Args:
@@ -10440,7 +11055,7 @@ def take(input: Tensor, index: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.take(torch.tensor([[1, 2], [3, 4]]), torch.tensor([0, 3]))
         tensor([1, 4])
     """
-def take_along_dim(input: Tensor, indices: Tensor, dim: _int | None = ..., *, out: Any = ...) -> Tensor:
+def take_along_dim(input: Tensor, indices: Tensor, dim: _int | None = None, *, out: Any = None) -> Tensor:
     """Pick elements along a dimension by index, as `argmax` and `argsort` give them.
 
     As `torch.gather`, but `input` and `indices` are broadcast.
@@ -10456,7 +11071,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: _int | None = ..., *, ou
         >>> torch.take_along_dim(x, torch.argsort(x, dim=1), dim=1)
         tensor([[10, 20, 30]])
     """
-def tan(input: Tensor, *, out: Any = ...) -> Tensor:
+def tan(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the tangent of each element, in radians.
 
     Args:
@@ -10467,8 +11082,9 @@ def tan(input: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.tan(torch.tensor([0.0, 0.5, 1.0]))
         tensor([0.0000, 0.5463, 1.5574])
     """
-def tangent_levels(t: Any) -> Any: ...
-def tanh(input: Tensor, *, out: Any = ...) -> Tensor:
+def tangent_levels(t: Any) -> Any:
+    """Returns the dual levels at which a tensor has a tangent, ascending."""
+def tanh(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the hyperbolic tangent of each element.
 
     Args:
@@ -10480,7 +11096,7 @@ def tanh(input: Tensor, *, out: Any = ...) -> Tensor:
         tensor([-0.7616,  0.0000,  0.7616])
     """
 @overload
-def tensor_split(input: Tensor, tensor_indices_or_sections: Tensor, dim: _int = ...) -> tuple[Tensor, ...]:
+def tensor_split(input: Tensor, tensor_indices_or_sections: Tensor, dim: _int = 0) -> tuple[Tensor, ...]:
     """Split a tensor into parts of nearly equal size, or at the given indices (views).
 
     Args:
@@ -10497,10 +11113,10 @@ def tensor_split(input: Tensor, tensor_indices_or_sections: Tensor, dim: _int = 
         [[0], [1, 2], [3, 4]]
     """
 @overload
-def tensor_split(input: Tensor, sections: _int, dim: _int = ...) -> tuple[Tensor, ...]: ...
+def tensor_split(input: Tensor, sections: _int, dim: _int = 0) -> tuple[Tensor, ...]: ...
 @overload
-def tensor_split(input: Tensor, indices: _int | Sequence[_int], dim: _int = ...) -> tuple[Tensor, ...]: ...
-def tensordot(input: Tensor, other: Tensor, dims_self: _int | Sequence[_int], dims_other: _int | Sequence[_int], *, out: Any = ...) -> Tensor:
+def tensor_split(input: Tensor, indices: _int | Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]: ...
+def tensordot(input: Tensor, other: Tensor, dims_self: _int | Sequence[_int], dims_other: _int | Sequence[_int], *, out: Any = None) -> Tensor:
     """Sum products over several dimensions of two tensors.
 
     Args:
@@ -10510,8 +11126,9 @@ def tensordot(input: Tensor, other: Tensor, dims_self: _int | Sequence[_int], di
         dims_other: dimensions of `other` that go with them.
         out: tensor to write the result into.
     """
-def thread_device() -> Any: ...
-def threshold(input: Tensor, threshold: _Number, value: _Number, *, out: Any = ...) -> Tensor:
+def thread_device() -> Any:
+    """Returns the default device as it was given, with or without an index."""
+def threshold(input: Tensor, threshold: _Number, value: _Number, *, out: Any = None) -> Tensor:
     """Replace the elements that are not above a threshold by a value.
 
     Args:
@@ -10535,10 +11152,25 @@ def tile(input: Tensor, dims: _int | Sequence[_int]) -> Tensor:
         >>> torch.tile(torch.tensor([[1, 2]]), (2,))
         tensor([[1, 2, 1, 2]])
     """
-def to_bytes(tensor: Any) -> Any: ...
-def to_dlpack(tensor: Any, versioned: Any = ..., copied: Any = ..., read_only: Any = ...) -> Any: ...
-def top_saved_hooks() -> Any: ...
-def topk(input: Tensor, k: _int, dim: _int = ..., largest: _bool = ..., sorted: _bool = ..., *, out: Any = ...) -> _ValuesIndices:
+def to_bytes(tensor: Any) -> Any:
+    """Returns the elements of a tensor, in order, as bytes."""
+def to_dlpack(tensor: Any, versioned: Any = False, copied: Any = False, read_only: Any = False) -> Any:
+    """Return a DLPack capsule that shares the memory of a CPU tensor.
+
+    Args:
+        tensor: the tensor.
+        versioned: whether to make a capsule of DLPack 1.0, which tells the following two. Default: `False`
+        copied: whether the memory is a copy. Default: `False`
+        read_only: whether the memory may not be written. Default: `False`
+
+    Examples:
+        >>> capsule = torch.to_dlpack(torch.tensor([1, 2]))
+        >>> torch.from_dlpack(capsule)
+        tensor([1, 2])
+    """
+def top_saved_hooks() -> Any:
+    """Returns the active pair of hooks."""
+def topk(input: Tensor, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True, *, out: Any = None) -> _ValuesIndices:
     """Return the `k` largest or smallest elements along a dimension, and their indices.
 
     Args:
@@ -10567,7 +11199,8 @@ def trace(input: Tensor) -> Tensor:
         >>> torch.trace(torch.tensor([[1, 2], [3, 4]]))
         tensor(5)
     """
-def tracked(t: Any) -> Any: ...
+def tracked(t: Any) -> Any:
+    """Makes a tensor require gradients, and returns it."""
 def transpose(input: Tensor, dim0: _int, dim1: _int) -> Tensor:
     """Swap two dimensions (a view).
 
@@ -10582,7 +11215,7 @@ def transpose(input: Tensor, dim0: _int, dim1: _int) -> Tensor:
                 [2, 5],
                 [3, 6]])
     """
-def transpose_copy(input: Tensor, dim0: _int, dim1: _int, *, out: Any = ...) -> Tensor:
+def transpose_copy(input: Tensor, dim0: _int, dim1: _int, *, out: Any = None) -> Tensor:
     """Return a copy with two dimensions swapped; see `torch.transpose`.
 
     Args:
@@ -10596,7 +11229,7 @@ def transpose_copy(input: Tensor, dim0: _int, dim1: _int, *, out: Any = ...) -> 
         torch.Size([3, 2])
     """
 @overload
-def trapezoid(y: Tensor, x: Tensor, dim: _int = ...) -> Tensor:
+def trapezoid(y: Tensor, x: Tensor, dim: _int = -1) -> Tensor:
     """Integrate `y` along a dimension by the trapezoidal rule.
 
     Args:
@@ -10612,9 +11245,9 @@ def trapezoid(y: Tensor, x: Tensor, dim: _int = ...) -> Tensor:
         tensor(6.5000)
     """
 @overload
-def trapezoid(y: Tensor, *, dx: _float = ..., dim: _int = ...) -> Tensor: ...
+def trapezoid(y: Tensor, *, dx: _float = 1.0, dim: _int = -1) -> Tensor: ...
 @overload
-def trapz(y: Tensor, x: Tensor, dim: _int = ...) -> Tensor:
+def trapz(y: Tensor, x: Tensor, dim: _int = -1) -> Tensor:
     """Integrate `y` along a dimension by the trapezoidal rule.
 
     Args:
@@ -10632,8 +11265,8 @@ def trapz(y: Tensor, x: Tensor, dim: _int = ...) -> Tensor:
     Another name of `torch.trapezoid`.
     """
 @overload
-def trapz(y: Tensor, *, dx: _float = ..., dim: _int = ...) -> Tensor: ...
-def triangular_solve(input: Tensor, A: Tensor, upper: _bool = ..., transpose: _bool = ..., unitriangular: _bool = ..., *, out: Any = ...) -> _SolutionClonedCoefficient:
+def trapz(y: Tensor, *, dx: _float = 1.0, dim: _int = -1) -> Tensor: ...
+def triangular_solve(input: Tensor, A: Tensor, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False, *, out: Any = None) -> _SolutionClonedCoefficient:
     """Solve `A @ X = input` with triangular matrices; `torch.linalg.solve_triangular` is the newer form.
 
     Args:
@@ -10653,7 +11286,7 @@ def triangular_solve(input: Tensor, A: Tensor, upper: _bool = ..., transpose: _b
         tensor([[1.],
                 [2.]])
     """
-def tril(input: Tensor, diagonal: _int = ..., *, out: Any = ...) -> Tensor:
+def tril(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor:
     """Return the lower triangular part of matrices, with zeros above the given diagonal.
 
     Args:
@@ -10667,7 +11300,7 @@ def tril(input: Tensor, diagonal: _int = ..., *, out: Any = ...) -> Tensor:
                 [1, 1, 0],
                 [1, 1, 1]])
     """
-def tril_indices(row: _int, col: _int, offset: _int = ..., *, dtype: _dtype | None = ..., device: _device | _str | _int | None = ..., layout: _str | None = ...) -> Tensor:
+def tril_indices(row: _int, col: _int, offset: _int = 0, *, dtype: _dtype | None = None, device: _device | _str | _int | None = None, layout: _str | None = None) -> Tensor:
     """Return the row and column indices of the lower triangle of a matrix.
 
     Args:
@@ -10683,7 +11316,7 @@ def tril_indices(row: _int, col: _int, offset: _int = ..., *, dtype: _dtype | No
         tensor([[0, 1, 1],
                 [0, 0, 1]])
     """
-def triu(input: Tensor, diagonal: _int = ..., *, out: Any = ...) -> Tensor:
+def triu(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor:
     """Return the upper triangular part of matrices, with zeros below the given diagonal.
 
     Args:
@@ -10697,7 +11330,7 @@ def triu(input: Tensor, diagonal: _int = ..., *, out: Any = ...) -> Tensor:
                 [0, 1, 1],
                 [0, 0, 1]])
     """
-def triu_indices(row: _int, col: _int, offset: _int = ..., *, dtype: _dtype | None = ..., device: _device | _str | _int | None = ..., layout: _str | None = ...) -> Tensor:
+def triu_indices(row: _int, col: _int, offset: _int = 0, *, dtype: _dtype | None = None, device: _device | _str | _int | None = None, layout: _str | None = None) -> Tensor:
     """Return the row and column indices of the upper triangle of a matrix.
 
     Args:
@@ -10713,7 +11346,7 @@ def triu_indices(row: _int, col: _int, offset: _int = ..., *, dtype: _dtype | No
         tensor([[0, 0, 1],
                 [0, 1, 1]])
     """
-def true_divide(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def true_divide(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Divide `input` by `other`; as `torch.div` without a rounding mode.
 
     Args:
@@ -10725,7 +11358,7 @@ def true_divide(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = 
         >>> torch.true_divide(torch.tensor([1, 3]), 2)
         tensor([0.5000, 1.5000])
     """
-def trunc(input: Tensor, *, out: Any = ...) -> Tensor:
+def trunc(input: Tensor, *, out: Any = None) -> Tensor:
     """Truncate each element: round it towards zero to a whole number.
 
     Args:
@@ -10740,7 +11373,7 @@ uint16: AbsentDType
 uint32: AbsentDType
 uint64: AbsentDType
 uint8: _dtype
-def unbind(input: Tensor, dim: _int = ...) -> tuple[Tensor, ...]:
+def unbind(input: Tensor, dim: _int = 0) -> tuple[Tensor, ...]:
     """Split a tensor into all its slices along a dimension, without that dimension (views).
 
     Args:
@@ -10754,7 +11387,7 @@ def unbind(input: Tensor, dim: _int = ...) -> tuple[Tensor, ...]:
         >>> torch.unbind(torch.tensor([[1, 2], [3, 4]]))
         (tensor([1, 2]), tensor([3, 4]))
     """
-def unbind_copy(input: Tensor, dim: _int = ..., *, out: Any = ...) -> tuple[Tensor, ...]:
+def unbind_copy(input: Tensor, dim: _int = 0, *, out: Any = None) -> tuple[Tensor, ...]:
     """Return copies of all slices along a dimension; see `torch.unbind`.
 
     Args:
@@ -10778,7 +11411,7 @@ def unflatten(input: Tensor, dim: _int, sizes: _int | Sequence[_int]) -> Tensor:
         >>> torch.unflatten(torch.zeros(2, 6), 1, (3, -1)).shape
         torch.Size([2, 3, 2])
     """
-def unfold_copy(input: Tensor, dimension: _int, size: _int, step: _int, *, out: Any = ...) -> Tensor:
+def unfold_copy(input: Tensor, dimension: _int, size: _int, step: _int, *, out: Any = None) -> Tensor:
     """Return a copy of the sliding windows along a dimension; see `Tensor.unfold`.
 
     Args:
@@ -10793,7 +11426,7 @@ def unfold_copy(input: Tensor, dimension: _int, size: _int, step: _int, *, out: 
         tensor([[0, 1],
                 [2, 3]])
     """
-def unique(input: Tensor, sorted: _bool = ..., return_inverse: _bool = ..., return_counts: _bool = ..., dim: _int | None = ...) -> Any:
+def unique(input: Tensor, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
     """Return the different elements of a tensor, or the different slices along a dimension.
 
     Args:
@@ -10812,7 +11445,7 @@ def unique(input: Tensor, sorted: _bool = ..., return_inverse: _bool = ..., retu
         >>> torch.unique(torch.tensor([2, 1, 2]), return_counts=True)
         (tensor([1, 2]), tensor([1, 2]))
     """
-def unique_consecutive(input: Tensor, return_inverse: _bool = ..., return_counts: _bool = ..., dim: _int | None = ...) -> Any:
+def unique_consecutive(input: Tensor, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
     """Remove repeated elements, or slices along a dimension, that directly follow an equal one.
 
     Args:
@@ -10828,9 +11461,11 @@ def unique_consecutive(input: Tensor, return_inverse: _bool = ..., return_counts
         >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 1]), return_counts=True)
         (tensor([1, 2, 1]), tensor([2, 1, 1]))
     """
-def unpack_dual(tensor: Any, level: Any) -> Any: ...
-def unrecorded(tensor: Any, keep: Any = ...) -> Any: ...
-def unsafe_chunk(input: Tensor, chunks: _int, dim: _int = ...) -> tuple[Tensor, ...]:
+def unpack_dual(tensor: Any, level: Any) -> Any:
+    """Returns the tensor without its tangent, and the tangent."""
+def unrecorded(tensor: Any, keep: Any = False) -> Any:
+    """Returns the tensor detached from the graph; with `keep`, its tangents stay in the graph."""
+def unsafe_chunk(input: Tensor, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
     """Split a tensor like `torch.chunk`, without tracking that the parts are views of the same tensor.
 
     Each part may be written in place, but then only that part should be used.
@@ -10844,7 +11479,7 @@ def unsafe_chunk(input: Tensor, chunks: _int, dim: _int = ...) -> tuple[Tensor, 
         >>> [part.tolist() for part in torch.unsafe_chunk(torch.arange(5), 3)]
         [[0, 1], [2, 3], [4]]
     """
-def unsafe_split(input: Tensor, split_size: _int, dim: _int = ...) -> tuple[Tensor, ...]:
+def unsafe_split(input: Tensor, split_size: _int, dim: _int = 0) -> tuple[Tensor, ...]:
     """Split a tensor like `torch.split`, without tracking that the parts are views of the same tensor.
 
     Each part may be written in place, but then only that part should be used.
@@ -10858,7 +11493,7 @@ def unsafe_split(input: Tensor, split_size: _int, dim: _int = ...) -> tuple[Tens
         >>> [part.tolist() for part in torch.unsafe_split(torch.arange(5), 2)]
         [[0, 1], [2, 3], [4]]
     """
-def unsafe_split_with_sizes(input: Tensor, split_sizes: _int | Sequence[_int], dim: _int = ...) -> tuple[Tensor, ...]:
+def unsafe_split_with_sizes(input: Tensor, split_sizes: _int | Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
     """Split a tensor like `torch.split_with_sizes`, without tracking that the parts are views of the same tensor.
 
     Each part may be written in place, but then only that part should be used.
@@ -10884,7 +11519,7 @@ def unsqueeze(input: Tensor, dim: _int) -> Tensor:
         tensor([[1],
                 [2]])
     """
-def unsqueeze_copy(input: Tensor, dim: _int, *, out: Any = ...) -> Tensor:
+def unsqueeze_copy(input: Tensor, dim: _int, *, out: Any = None) -> Tensor:
     """Return a copy with a new dimension of size 1; see `torch.unsqueeze`.
 
     Args:
@@ -10896,9 +11531,13 @@ def unsqueeze_copy(input: Tensor, dim: _int, *, out: Any = ...) -> Tensor:
         >>> torch.unsqueeze_copy(torch.tensor([1, 2]), 0)
         tensor([[1, 2]])
     """
-def untracked(t: Any) -> Any: ...
-def unwrap_batched(t: Any, level: Any) -> Any: ...
-def vander(x: Tensor, N: _int | None = ..., increasing: _bool = ...) -> Tensor:
+def untracked(t: Any) -> Any:
+    """Returns a copy of the values that belongs to no transform."""
+def unwrap_batched(t: Any, level: Any) -> Any:
+    """Returns the tensor with the batch dimension of a level moved to the front, or None if it is not batched
+    at that level.
+    """
+def vander(x: Tensor, N: _int | None = None, increasing: _bool = False) -> Tensor:
     """Build a Vandermonde matrix: the powers of a vector's elements, as columns.
 
     Args:
@@ -10913,7 +11552,7 @@ def vander(x: Tensor, N: _int | None = ..., increasing: _bool = ...) -> Tensor:
                 [9, 3, 1]])
     """
 @overload
-def var(input: Tensor, dim: _int | Sequence[_int] | None = ..., *, correction: _Number | None = ..., keepdim: _bool = ..., out: Any = ...) -> Tensor:
+def var(input: Tensor, dim: _int | Sequence[_int] | None = None, *, correction: _Number | None = None, keepdim: _bool = False, out: Any = None) -> Tensor:
     """Compute the variance of all elements, or over the given dimensions.
 
     Args:
@@ -10930,11 +11569,11 @@ def var(input: Tensor, dim: _int | Sequence[_int] | None = ..., *, correction: _
         (tensor(1.6667), tensor(1.2500))
     """
 @overload
-def var(input: Tensor, dim: _int | Sequence[_int] | None, unbiased: _bool = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor: ...
+def var(input: Tensor, dim: _int | Sequence[_int] | None, unbiased: _bool = True, keepdim: _bool = False, *, out: Any = None) -> Tensor: ...
 @overload
-def var(input: Tensor, unbiased: _bool, *, out: Any = ...) -> Tensor: ...
+def var(input: Tensor, unbiased: _bool, *, out: Any = None) -> Tensor: ...
 @overload
-def var_mean(input: Tensor, dim: _int | Sequence[_int] | None = ..., *, correction: _Number | None = ..., keepdim: _bool = ...) -> tuple[Tensor, Tensor]:
+def var_mean(input: Tensor, dim: _int | Sequence[_int] | None = None, *, correction: _Number | None = None, keepdim: _bool = False) -> tuple[Tensor, Tensor]:
     """Compute the variance and the mean of all elements, or over the given dimensions.
 
     Args:
@@ -10949,10 +11588,10 @@ def var_mean(input: Tensor, dim: _int | Sequence[_int] | None = ..., *, correcti
         (tensor(1.6667), tensor(2.5000))
     """
 @overload
-def var_mean(input: Tensor, dim: _int | Sequence[_int] | None, unbiased: _bool = ..., keepdim: _bool = ...) -> tuple[Tensor, Tensor]: ...
+def var_mean(input: Tensor, dim: _int | Sequence[_int] | None, unbiased: _bool = True, keepdim: _bool = False) -> tuple[Tensor, Tensor]: ...
 @overload
 def var_mean(input: Tensor, unbiased: _bool) -> tuple[Tensor, Tensor]: ...
-def vdot(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+def vdot(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Compute the dot product of two vectors, with the first one conjugated if it is complex.
 
     Args:
@@ -10974,7 +11613,7 @@ def view_as_complex(input: Tensor) -> Tensor:
         >>> torch.view_as_complex(torch.tensor([[1.0, 2.0], [0.0, 3.0]]))
         tensor([1.+2.j, 0.+3.j])
     """
-def view_as_complex_copy(input: Tensor, *, out: Any = ...) -> Tensor:
+def view_as_complex_copy(input: Tensor, *, out: Any = None) -> Tensor:
     """Return a copy of pairs of real numbers as complex ones; see `torch.view_as_complex`.
 
     Args:
@@ -10996,7 +11635,7 @@ def view_as_real(input: Tensor) -> Tensor:
         tensor([[1., 2.],
                 [0., 3.]])
     """
-def view_as_real_copy(input: Tensor, *, out: Any = ...) -> Tensor:
+def view_as_real_copy(input: Tensor, *, out: Any = None) -> Tensor:
     """Return a copy of complex numbers as pairs of real ones; see `torch.view_as_real`.
 
     Args:
@@ -11008,7 +11647,7 @@ def view_as_real_copy(input: Tensor, *, out: Any = ...) -> Tensor:
         tensor([[1., 2.]])
     """
 @overload
-def view_copy(input: Tensor, size: _int | Sequence[_int], *, out: Any = ...) -> Tensor:
+def view_copy(input: Tensor, size: _int | Sequence[_int], *, out: Any = None) -> Tensor:
     """Copy the tensor with another shape, or its bytes as another data type; see `Tensor.view`.
 
     Args:
@@ -11023,12 +11662,17 @@ def view_copy(input: Tensor, size: _int | Sequence[_int], *, out: Any = ...) -> 
                 [2, 3]])
     """
 @overload
-def view_copy(input: Tensor, dtype: _dtype, *, out: Any = ...) -> Tensor: ...
-def vmap_calls() -> Any: ...
-def vmap_depth() -> Any: ...
-def vmap_enter(size: Any, randomness: Any) -> Any: ...
-def vmap_leave() -> Any: ...
-def vmap_swap_calls(calls: Any) -> Any: ...
+def view_copy(input: Tensor, dtype: _dtype, *, out: Any = None) -> Tensor: ...
+def vmap_calls() -> Any:
+    """Returns the active calls of `vmap`, innermost last."""
+def vmap_depth() -> Any:
+    """Returns the number of active calls of `vmap` in this thread."""
+def vmap_enter(size: Any, randomness: Any) -> Any:
+    """Begins a `vmap` over a batch dimension of `size`; returns its level."""
+def vmap_leave() -> Any:
+    """Ends the innermost `vmap`."""
+def vmap_swap_calls(calls: Any) -> Any:
+    """Replaces the active calls, so that a function runs as if within the given ones; returns the old ones."""
 @overload
 def vsplit(input: Tensor, sections: _int) -> tuple[Tensor, ...]:
     """Split a tensor vertically: along the first dimension (views).
@@ -11044,7 +11688,7 @@ def vsplit(input: Tensor, sections: _int) -> tuple[Tensor, ...]:
     """
 @overload
 def vsplit(input: Tensor, indices: _int | Sequence[_int]) -> tuple[Tensor, ...]: ...
-def vstack(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor:
+def vstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
     """Stack tensors vertically: along the first dimension, with vectors as rows.
 
     Args:
@@ -11056,9 +11700,11 @@ def vstack(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor:
         tensor([[1, 2],
                 [3, 4]])
     """
-def wants_grad(t: Any) -> Any: ...
-def watch_writes(watcher: Any) -> Any: ...
-def where(condition: Tensor, input: Tensor | _Number | None = ..., other: Tensor | _Number | None = ..., *, out: Any = ...) -> Any:
+def wants_grad(t: Any) -> Any:
+    """Returns true if the physical tensor requires gradients."""
+def watch_writes(watcher: Any) -> Any:
+    """Calls `watcher(tensor)` before each in-place write of this thread; None stops that."""
+def where(condition: Tensor, input: Tensor | _Number | None = None, other: Tensor | _Number | None = None, *, out: Any = None) -> Any:
     """Select elements of `input` where `condition` is True, and elements of `other` elsewhere.
 
     All three are broadcast. With `condition` alone, return the indices of its True elements: a tuple with a tensor for
@@ -11077,8 +11723,9 @@ def where(condition: Tensor, input: Tensor | _Number | None = ..., other: Tensor
         >>> torch.where(x > 0)
         (tensor([1]),)
     """
-def will_execute(node: Any) -> Any: ...
-def xlogy(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+def will_execute(node: Any) -> Any:
+    """Returns true if the running backward of this thread will execute a node."""
+def xlogy(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Compute `input * log(other)`, with 0 where `input` is 0.
 
     Args:
@@ -11091,7 +11738,7 @@ def xlogy(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -
         tensor([0.0000, 2.1972])
     """
 @overload
-def zeros(size: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
+def zeros(size: _int | Sequence[_int], *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor:
     """Return a tensor filled with zeros.
 
     Args:
@@ -11111,8 +11758,8 @@ def zeros(size: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _s
         tensor([0, 0])
     """
 @overload
-def zeros(*size: _int, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor: ...
-def zeros_like(input: Tensor, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ...) -> Tensor:
+def zeros(*size: _int, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, out: Any = None) -> Tensor: ...
+def zeros_like(input: Tensor, *, dtype: _dtype | None = None, layout: _str | None = None, device: _device | _str | _int | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, memory_format: _str | None = None) -> Tensor:
     """Return zeros with the shape of another tensor, and its data type and device unless others are given.
 
     Args:
