@@ -61,7 +61,10 @@ macro_rules! fork {
                     Ok(move || -> $crate::base::Result<()> {
                         use $crate::capture::See;
                         $(let $body = $body.see();)+
-                        $(let $other = $other.see();)*
+                        $(
+                            #[allow(unused_variables, reason = "some are the shader's alone")]
+                            let $other = $other.see();
+                        )*
                         $crate::operator::bodies::fork!([$($body),+], cpu: $cpu, gpu: $gpu)
                     })
                 };
