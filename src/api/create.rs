@@ -1,6 +1,6 @@
 //! Tensors from Rust's numbers, and back.
 
-use crate::base::{DType, Device, Fault, Result, Scalar, default_dtype};
+use crate::base::{DType, Device, Fault, Result, Scalar, default_dtype, try_alloc};
 use crate::operator::primitives::constant;
 use crate::operator::primitives::copies::{clone_dense, to_device, to_dtype};
 use crate::operator::primitives::detached::shallow;
@@ -54,7 +54,7 @@ impl Tensor {
         let dense = clone_dense(&host)?;
         let body = dense.body();
         let (from, count) = (body.host()?.ptr.cast::<T>(), body.numel());
-        let mut values = vec![T::zeroed(); count];
+        let mut values = try_alloc::filled(T::zeroed(), count)?;
         // SAFETY: the copy is contiguous, and has `count` elements of `T`.
         unsafe { from.copy_to_nonoverlapping(values.as_mut_ptr(), count) };
         Ok(values)
