@@ -23,7 +23,7 @@ RUST_TESTS = RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address -Dwarnings" RUSTC_
 
 # cargo and pytest use all cores by themselves.
 .NOTPARALLEL:
-.PHONY: help demo test setup wheel build lint fix bench stubs docs pictures examples golden rust loom pytest vulkan hosts clean
+.PHONY: help demo test setup wheel build lint fix bench stubs docs pictures examples crates golden rust loom pytest vulkan hosts clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -64,9 +64,10 @@ test: $(READY)
 ## make lint     rustfmt, clippy, ruff, mypy, words, licences, workflows: complains
 lint: $(READY)
 	cargo fmt --all --check
-	@# Without the GPU: the library, the benchmarks, and what runs operators without any operator (tests/machinery).
-	cargo clippy --locked --workspace --profile quick --lib --benches --no-default-features --features gradiron/python,gradiron/bench -- -D warnings
+	@# Without the GPU: the library, the benchmarks, the examples, and what runs operators without any operator (tests/machinery).
+	cargo clippy --locked --workspace --profile quick --lib --benches --examples --no-default-features --features gradiron/python,gradiron/bench -- -D warnings
 	cargo clippy --locked --package gradiron-macros --profile quick --tests -- -D warnings
+	RUSTDOCFLAGS=-Dwarnings cargo doc --locked --package gradiron --no-deps --profile quick --lib --no-default-features --features python,bench
 	$(RUST_TESTS) --no-run
 	$(BIN)/ruff format --check python tests benches examples scripts
 	$(BIN)/ruff check python tests benches examples scripts
@@ -130,6 +131,11 @@ examples: build
 bench: build
 	cargo bench --locked --features bench
 	$(BIN)/python benches/compare.py
+
+## make crates   whether crates.io would take both crates, and whether the example of lib.rs runs: not part of `make test`
+crates:
+	cargo publish --workspace --dry-run
+	cargo test --locked --package gradiron --profile quick --no-default-features --doc
 
 ## make golden   asks PyTorch anew for all that tests/golden holds (TORCH_PYTHON: a Python that has torch)
 golden: build vulkan

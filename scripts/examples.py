@@ -25,7 +25,8 @@ WITHIN = re.compile(rf"`([\w:]+)`\s+(?:\(|in\s+)`({ROOMS}/[\w./-]+)`")
 @cache
 def sources() -> list[str]:
     """The texts of all Rust files, as `plain` makes them."""
-    return [plain(path.read_text(encoding="utf-8")) for path in sorted((ROOT / "src").rglob("*.rs"))]
+    paths = [path for folder in ("src", "examples") for path in sorted((ROOT / folder).rglob("*.rs"))]
+    return [plain(path.read_text(encoding="utf-8")) for path in paths]
 
 
 def plain(code: str) -> str:

@@ -20,6 +20,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("operator", &["base", "arena", "cpu", "gpu", "storage", "tensor", "capture"]),
     ("ops", &["base", "arena", "cpu", "gpu", "storage", "tensor", "capture", "operator"]),
     ("backward", &["base", "arena", "cpu", "gpu", "storage", "tensor", "operator"]),
+    ("api", &["base", "storage", "tensor", "operator", "ops", "backward"]),
     (
         "python",
         &["base", "arena", "cpu", "gpu", "storage", "tensor", "capture", "operator", "ops", "backward"],
@@ -47,6 +48,7 @@ const LEFT: &[(&str, usize)] = &[("derivatives made by hand", 0), ("operators na
 const OTHERWISE: &[(&str, &[&str])] = &[
     ("src/ops/nn/", &["mean", "sum"]),
     ("src/ops/nn/mod.rs", &["tanh"]),
+    ("src/api/methods.rs", &["mean"]),
     ("src/ops/nn/unfold.rs", &["pad"]),
     ("src/ops/indexing/scatter_reduce.rs", &["sum", "prod", "mean", "amax", "amin"]),
     ("src/ops/indexing/index_reduce.rs", &["prod", "mean", "amax", "amin"]),
@@ -76,6 +78,7 @@ const CIRCLES: &[(&[&str], usize, usize)] = &[
     (&["ops"], 14, 22),
     (&["tensor"], 4, 4),
     (&["backward"], 2, 4),
+    (&["api"], 1, 4),
     (&["gpu"], 4, 4),
     (&["cpu"], 4, 4),
     (&["storage"], 3, 4),

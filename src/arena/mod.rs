@@ -28,7 +28,7 @@ use std::ptr::NonNull;
 pub use sync::LocalKey;
 use sync::{AtomicUsize, Mutex, Ordering, fence, lock};
 
-/// A type whose values live in an arena; [`pool!`] implements it.
+/// A type whose values live in an arena; `pool!` implements it.
 ///
 /// # Safety
 /// Both functions always return the same object.

@@ -118,7 +118,7 @@ pub unsafe fn cholesky(a: Strided, info: Strided) -> Result<()> {
 /// Solves `a x = b` for triangles `a`; `x` replaces `b`.
 ///
 /// # Safety
-/// See [`cholesky`].
+/// See [`cholesky()`].
 pub unsafe fn solve_triangular(a: Strided, b: Strided, upper: bool, unit: bool) -> Result<()> {
     let ([n, columns], kind) = (sizes(&b), triangular::Triangle { upper, unit, adjoint: false });
     numbers!("triangular_solve_cpu", b.dtype, T => {
@@ -139,7 +139,7 @@ pub unsafe fn solve_triangular(a: Strided, b: Strided, upper: bool, unit: bool) 
 /// found. Matrices that are `real` have no imaginary parts.
 ///
 /// # Safety
-/// See [`cholesky`].
+/// See [`cholesky()`].
 pub unsafe fn eig(a: Strided, values: Strided, info: Strided, real: bool, vectors: bool) -> Result<()> {
     // SAFETY: the caller's contract.
     unsafe {
@@ -174,7 +174,7 @@ unsafe fn eig_of<T: Stored<Wide = Complex<f64>>>(
 /// Householder reflectors of `a` below its diagonal, with `r` on and above it; their factors in `tau`.
 ///
 /// # Safety
-/// See [`cholesky`].
+/// See [`cholesky()`].
 pub unsafe fn reflect(a: Strided, tau: Strided) -> Result<()> {
     let [m, n] = sizes(&a);
     numbers!("geqrf_cpu", a.dtype, T => {
@@ -189,7 +189,7 @@ pub unsafe fn reflect(a: Strided, tau: Strided) -> Result<()> {
 /// Replaces the reflectors that [`reflect`] made by their product.
 ///
 /// # Safety
-/// See [`cholesky`]; `q` has at most as many columns as rows, and at least as many as `tau` has factors.
+/// See [`cholesky()`]; `q` has at most as many columns as rows, and at least as many as `tau` has factors.
 pub unsafe fn unreflect(q: Strided, tau: Strided) -> Result<()> {
     let [m, n] = sizes(&q);
     numbers!("orgqr_cpu", q.dtype, T => {
@@ -205,7 +205,7 @@ pub unsafe fn unreflect(q: Strided, tau: Strided) -> Result<()> {
 /// that is zero, counted from 1, or 0.
 ///
 /// # Safety
-/// See [`cholesky`].
+/// See [`cholesky()`].
 pub unsafe fn lu(a: Strided, pivots: Strided, info: Strided) -> Result<()> {
     let [m, n] = sizes(&a);
     numbers!("lu_cpu", a.dtype, T => {
@@ -221,10 +221,10 @@ pub unsafe fn lu(a: Strided, pivots: Strided, info: Strided) -> Result<()> {
     })
 }
 
-/// Solves `a x = b`, or `aᴴ x = b`, given the factors that [`lu`] made; `x` replaces `b`.
+/// Solves `a x = b`, or `aᴴ x = b`, given the factors that [`lu()`] made; `x` replaces `b`.
 ///
 /// # Safety
-/// See [`cholesky`].
+/// See [`cholesky()`].
 pub unsafe fn lu_solve(lu: Strided, pivots: Strided, b: Strided, adjoint: bool) -> Result<()> {
     let [n, columns] = sizes(&b);
     numbers!("lu_solve_cpu", b.dtype, T => {
@@ -241,10 +241,10 @@ pub unsafe fn lu_solve(lu: Strided, pivots: Strided, b: Strided, adjoint: bool) 
     })
 }
 
-/// Replaces unit matrices by inverses, given the factors that [`lu`] made.
+/// Replaces unit matrices by inverses, given the factors that [`lu()`] made.
 ///
 /// # Safety
-/// See [`cholesky`].
+/// See [`cholesky()`].
 pub unsafe fn lu_invert(lu: Strided, pivots: Strided, units: Strided) -> Result<()> {
     let n = sizes(&units)[0];
     numbers!("inverse_cpu", units.dtype, T => {
@@ -266,7 +266,7 @@ pub unsafe fn lu_invert(lu: Strided, pivots: Strided, units: Strided) -> Result<
 /// 0.
 ///
 /// # Safety
-/// See [`cholesky`].
+/// See [`cholesky()`].
 pub unsafe fn ldl(a: Strided, pivots: Strided, info: Strided, hermitian: bool) -> Result<()> {
     let n = sizes(&a)[0];
     numbers!("ldl_factor_kernel_cpu", a.dtype, T => {
@@ -280,10 +280,10 @@ pub unsafe fn ldl(a: Strided, pivots: Strided, info: Strided, hermitian: bool) -
     })
 }
 
-/// Solves `a x = b` given the factors that [`ldl`] made; `x` replaces `b`.
+/// Solves `a x = b` given the factors that [`ldl()`] made; `x` replaces `b`.
 ///
 /// # Safety
-/// See [`cholesky`].
+/// See [`cholesky()`].
 pub unsafe fn ldl_solve(ld: Strided, pivots: Strided, b: Strided, hermitian: bool) -> Result<()> {
     let [n, columns] = sizes(&b);
     numbers!("ldl_solve_kernel_cpu", b.dtype, T => {
@@ -299,11 +299,11 @@ pub unsafe fn ldl_solve(ld: Strided, pivots: Strided, b: Strided, hermitian: boo
     })
 }
 
-/// Determinants, given the factors that [`lu`] made; if `logarithms` are wanted, `out` becomes the signs, and
+/// Determinants, given the factors that [`lu()`] made; if `logarithms` are wanted, `out` becomes the signs, and
 /// `logarithms` those of the magnitudes.
 ///
 /// # Safety
-/// See [`cholesky`]; `logarithms` has the real dtype.
+/// See [`cholesky()`]; `logarithms` has the real dtype.
 pub unsafe fn determinant(
     lu: Strided,
     pivots: Strided,
@@ -330,7 +330,7 @@ pub unsafe fn determinant(
 /// The permutations that pivots stand for.
 ///
 /// # Safety
-/// See [`cholesky`].
+/// See [`cholesky()`].
 pub unsafe fn exchanges(pivots: Strided, from: Strided, to: Strided) -> Result<()> {
     let (rows, starts, ends) =
         (Items::<i32>::of(&pivots, 1), Items::<i64>::of(&from, 1), Items::<i64>::of(&to, 1));
@@ -345,7 +345,7 @@ pub unsafe fn exchanges(pivots: Strided, from: Strided, to: Strided) -> Result<(
 /// replace `a`. `info` is nonzero if the iteration did not converge.
 ///
 /// # Safety
-/// See [`cholesky`]; `values` has the real dtype.
+/// See [`cholesky()`]; `values` has the real dtype.
 pub unsafe fn eigh(a: Strided, values: Strided, info: Strided, vectors: bool) -> Result<()> {
     let n = sizes(&a)[0];
     numbers!("linalg_eigh_cpu", a.dtype, T => {
@@ -365,7 +365,7 @@ pub unsafe fn eigh(a: Strided, values: Strided, info: Strided, vectors: bool) ->
 /// and the right vectors become the columns of `v`. `info` is nonzero if the iteration did not converge.
 ///
 /// # Safety
-/// See [`cholesky`]; `values` has the real dtype.
+/// See [`cholesky()`]; `values` has the real dtype.
 pub unsafe fn svd(a: Strided, values: Strided, v: Option<Strided>, info: Strided) -> Result<()> {
     let (m, n) = (sizes(&a)[0], values.shape.last().map_or(0, |&n| n));
     numbers!("linalg_svd_cpu", a.dtype, T => {

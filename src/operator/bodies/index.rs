@@ -100,6 +100,7 @@ fn origin(op: &'static str, bounds: Bounds) -> crate::gpu::Origin {
 /// `out[i] = src[regular strides + index * stride]`. `src` has the shape of `out`, with stride 0 in indexed
 /// dimensions. `op` is named in errors.
 #[cfg_attr(not(feature = "gpu"), allow(clippy::only_used_in_recursion, reason = "the GPU's error names it"))]
+#[allow(clippy::needless_borrow, reason = "in a capture `by` is a list of its own")]
 pub fn get(op: &'static str, out: &Body, src: &Body, by: &[By], bounds: Bounds) -> Result<()> {
     if out.numel() == 0 {
         return Ok(());
@@ -123,6 +124,7 @@ pub fn get(op: &'static str, out: &Body, src: &Body, by: &[By], bounds: Bounds) 
 
 /// `dst[regular strides + index * stride] = src[i]`, or adds, multiplies and so on.
 #[cfg_attr(not(feature = "gpu"), allow(clippy::only_used_in_recursion, reason = "the GPU's error names it"))]
+#[allow(clippy::needless_borrow, reason = "in a capture `by` is a list of its own")]
 pub fn put(op: &'static str, dst: &Body, src: &Body, by: &[By], mode: Put, bounds: Bounds) -> Result<()> {
     if src.numel() == 0 {
         return Ok(());

@@ -58,12 +58,15 @@ macro_rules! fork {
                     $crate::operator::bodies::place_of(&[$(std::borrow::Borrow::borrow(&$body)),+])?;
                     $(let $body = $crate::capture::Retain::retain(&$body, recorder)?;)+
                     $(let $other = $crate::capture::Retain::retain(&$other, recorder)?;)*
-                    Ok(move || -> $crate::base::Result<()> {
+                    #[allow(unused_variables, reason = "some are the shader's alone")]
+                    #[allow(clippy::needless_borrow, reason = "the kernel is shown what it otherwise owns")]
+                    let run = move || -> $crate::base::Result<()> {
                         use $crate::capture::See;
                         $(let $body = $body.see();)+
                         $(let $other = $other.see();)*
                         $crate::operator::bodies::fork!([$($body),+], cpu: $cpu, gpu: $gpu)
-                    })
+                    };
+                    Ok(run)
                 };
                 match $crate::capture::record(keep) {
                     Ok(Some(permit)) => Some(permit),

@@ -81,7 +81,7 @@ static DIVIDE_BY_COUNT: Expr = Expr {
     of_parts: None,
 };
 
-/// [`DIVIDE_BY_COUNT`] as an operator; `count` is real.
+/// `DIVIDE_BY_COUNT` as an operator; `count` is real.
 #[primitive(node = "DivBackward0", tangent = linear)]
 impl DivideByCount {
     fn forward(input: &Tensor, #[constant] count: &Tensor) -> Result<Body> {

@@ -175,8 +175,8 @@ fn draw_integers(body: &Body, low: i64, last: i64, generator: &Option<Generator>
     if body.numel() == 0 {
         return Ok(());
     }
-    fork!(over [body], with [generator, low, last], cpu: done(cpu::randint(&mut stream(&generator).cpu, body.host()?, low, last)),
-        gpu: crate::gpu::randint(body.gpu()?, stream(&generator).place(body.numel()), low, last.wrapping_add(1)))
+    fork!(over [body], with [generator, low, last], cpu: done(cpu::randint(&mut stream(generator).cpu, body.host()?, low, last)),
+        gpu: crate::gpu::randint(body.gpu()?, stream(generator).place(body.numel()), low, last.wrapping_add(1)))
 }
 
 pub(super) fn fill_integers(body: &Body, low: i64, high: i64, generator: &Option<Generator>) -> Result<()> {
@@ -213,8 +213,8 @@ fn fill_whole_range(body: &Body, generator: &Option<Generator>) -> Result<()> {
     if body.numel() == 0 {
         return Ok(());
     }
-    fork!(over [body], with [generator, high], cpu: { let _: i64 = high; done(cpu::random(&mut stream(&generator).cpu, body.host()?)) },
-        gpu: crate::gpu::randint(body.gpu()?, stream(&generator).place(body.numel()), 0, high))
+    fork!(over [body], with [generator, high], cpu: { let _: i64 = high; done(cpu::random(&mut stream(generator).cpu, body.host()?)) },
+        gpu: crate::gpu::randint(body.gpu()?, stream(generator).place(body.numel()), 0, high))
 }
 
 /// Fills with 1, with probability `p`, or 0.
@@ -238,6 +238,6 @@ pub(super) fn fill_coins(body: &Body, p: &Body, generator: &Option<Generator>) -
         return Ok(());
     }
     improbable(super::BERNOULLI.name, p, "Expected p_in >= 0 && p_in <= 1 to be true, but got false.")?;
-    fork!(over [body, p], with [generator], cpu: done(cpu::bernoulli_tensor(&mut stream(&generator).cpu, body.host()?, p.host()?)),
-        gpu: crate::gpu::bernoulli(body.gpu()?, stream(&generator).place(body.numel()), crate::gpu::Source::View(p.gpu()?)))
+    fork!(over [body, p], with [generator], cpu: done(cpu::bernoulli_tensor(&mut stream(generator).cpu, body.host()?, p.host()?)),
+        gpu: crate::gpu::bernoulli(body.gpu()?, stream(generator).place(body.numel()), crate::gpu::Source::View(p.gpu()?)))
 }

@@ -3,7 +3,7 @@
 use crate::capture::{Capture, Captured};
 use crate::python::objects::ToObject;
 use crate::storage::access;
-use gradiron_macros::pymethods;
+use gradiron_macros::{pyfunction, pymethods};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::cell::RefCell;
