@@ -6,6 +6,8 @@ pub mod arena;
 pub mod backward;
 #[path = "../../src/base/mod.rs"]
 pub mod base;
+#[path = "../../src/capture/mod.rs"]
+pub mod capture;
 #[path = "../../src/cpu/mod.rs"]
 pub mod cpu;
 #[path = "../../src/operator/mod.rs"]
