@@ -38,7 +38,7 @@ fn operators_take_tensors_numbers_and_results() {
 fn in_place_operators_write_and_are_recorded() {
     let x = vector(&[1.0, 2.0]).requires_grad_().unwrap();
     assert!(x.add_(1.0).is_err());
-    no_grad(|| x.sub_(&vector(&[0.5, 0.5])).map(drop)).unwrap();
+    no_grad(|| x.sub_(vector(&[0.5, 0.5])).map(drop)).unwrap();
     let y = (&x * 2.0).unwrap();
     y.mul_(&x).unwrap().div_(2.0).unwrap();
     y.sum().unwrap().backward().unwrap();
