@@ -8,7 +8,7 @@
 //! [`Result`], `+ - * /` too. The features: `gpu` runs on any GPU, by wgpu; `python` is the extension module.
 //!
 //! The rooms, from the ground up; each uses only those above it in this list:
-//! [`base`] plain values, [`arena`] a slot pool; [`cpu`] and [`gpu`] kernels over bytes; [`storage`] counted bytes;
+//! [`base`] plain values, [`arena`] a slot pool; [`cpu`] and `gpu` kernels over bytes; [`storage`] counted bytes;
 //! [`tensor`] tensors and the graph; [`capture`] kernels that are written down and run again; [`operator`] how operators are declared and run; [`ops`] the operators, one row each; [`backward`] the scheduler; [`api`] the face towards Rust, and `python` that
 //! towards Python.
 
