@@ -257,7 +257,7 @@ impl Classes {
             if access::is_captured() {
                 fork!(over [out, x], with [own, how],
                     cpu: in_range(host::forward(own.host()?, out.host()?, x.host()?, how)?, &own),
-                    gpu: no_shader("nll_loss", x.dtype))?;
+                    gpu: no_shader("nll", x.dtype))?;
                 return Ok(Some(out));
             }
             // SAFETY: contiguous tensors with the sizes that were checked; `out` is new.
@@ -287,7 +287,7 @@ impl Classes {
             if access::is_captured() {
                 fork!(over [out, g], with [own, how],
                     cpu: in_range(host::backward(own.host()?, out.host()?, g.host()?, how)?, &own),
-                    gpu: no_shader("nll_loss", g.dtype))?;
+                    gpu: no_shader("nll", g.dtype))?;
                 return Ok(Some(out));
             }
             // SAFETY: contiguous tensors with the sizes that were checked; `out` is new.
