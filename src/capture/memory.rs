@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     fn overlap(a: (usize, Lifetime), b: (usize, Lifetime)) -> bool {
-        let in_time = a.1.first <= b.1.last && b.1.first <= a.1.last;
+        let in_time = a.1.first <= b.1.last && b.1.first <= a.1.last && a.1.bytes.min(b.1.bytes) > 0;
         in_time && a.0 < b.0 + b.1.bytes && b.0 < a.0 + a.1.bytes
     }
 
