@@ -35,7 +35,7 @@ pub trait Chooser: Send + Sync {
 pub type Watcher = Arc<dyn Fn(&Tensor) -> Result<(), Error> + Send + Sync>;
 
 #[derive(Default)]
-struct State {
+struct ThreadHooks {
     hooks: Vec<Arc<dyn Pack>>,
     /// If set, hooks may not be set, and this is the message.
     disabled: Option<String>,
@@ -62,7 +62,7 @@ enum PackedPart {
     Inputs,
 }
 
-impl State {
+impl ThreadHooks {
     fn is_needed(&self) -> bool {
         !self.hooks.is_empty() || !self.choosers.is_empty() || self.inplace || node_hooks::active()
     }
@@ -71,7 +71,7 @@ impl State {
 thread_local! {
     static ACTIVE: Cell<bool> = const { Cell::new(false) };
     static WATCHED: Cell<bool> = const { Cell::new(false) };
-    static STATE: RefCell<State> = RefCell::new(State::default());
+    static STATE: RefCell<ThreadHooks> = RefCell::new(ThreadHooks::default());
 }
 
 /// Moves this thread's hooks into the returned closure, which sets them in the thread that calls it.
@@ -126,7 +126,7 @@ pub fn pop_chooser() {
 
 /// Recomputes `ACTIVE` after node creation hooks were added or removed.
 pub(in crate::tensor) fn refresh() {
-    ACTIVE.set(STATE.with_borrow(State::is_needed));
+    ACTIVE.set(STATE.with_borrow(ThreadHooks::is_needed));
 }
 
 /// Runs `act`; view operators in it are recorded with the derivatives of their in-place forms.
