@@ -1,7 +1,7 @@
 """Builds the wheel that is published, into `dist/`: `wheel.py [--target TRIPLE] [--interpreter PYTHON]`.
 
-On Linux zig links it: the wheel then asks for no newer C library than `LINUX` says, whatever the builder has, and is built for
-other processors and for musl as well. No path of the builder's machine stays in it.
+It asks for the C library of the machine that builds it. Wheels for other Linux targets are linked by zig. No path of the builder's
+machine stays in it.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ def main() -> None:
     said("cargo", "fetch", "--locked", "--target", chosen.target)  # Before the registries' folders are looked up.
     command = [sys.executable, "-m", "maturin", "build", "--release", "--locked", "--target", chosen.target]
     command += ["--interpreter", chosen.interpreter]
-    if "-linux-" in chosen.target:
+    # With zig's own unwinder in place of libgcc's, a thread that Python ends while it exits would crash.
+    if "-linux-" in chosen.target and chosen.target != host():
         command += ["--zig", "--compatibility", LINUX[chosen.target.rpartition("-")[2]]]
     environment = {
         **os.environ,

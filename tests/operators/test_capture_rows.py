@@ -10,12 +10,13 @@ from library import T
 # an index is valid), or a kernel does not say what it keeps yet.
 MAY_BE_REFUSED = set(
     """
-    adaptive_max_pool1d adaptive_max_pool3d binary_cross_entropy cdist combinations cumprod embedding_bag grid_sampler
-    index index_put inverse kthvalue linalg_cholesky linalg_cond linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh
+    binary_cross_entropy binary_cross_entropy_with_logits cdist combinations cumprod embedding_bag grid_sampler index
+    index_copy index_put inverse linalg_cholesky linalg_cond linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh
     linalg_inv linalg_lstsq linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_matrix_exp
     linalg_matrix_norm linalg_matrix_power linalg_matrix_sqrth linalg_norm linalg_pinv linalg_polar linalg_solve
-    linalg_svd linalg_svdvals linalg_tensorinv linalg_tensorsolve lu_solve lu_unpack matrix_exp median nuclear_norm
-    pdist pinverse prod put special_polynomial svd take topk
+    linalg_svd linalg_svdvals linalg_tensorinv linalg_tensorsolve linalg_vander lu_solve lu_unpack masked_scatter
+    masked_select matrix_exp multi_margin_loss multilabel_margin_loss nuclear_norm pdist pinverse prod put
+    special_polynomial svd take vander
     """.split()
 )
 REFUSAL = "operation not permitted when stream is capturing"
