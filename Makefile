@@ -63,18 +63,19 @@ test: $(READY)
 
 ## make lint     rustfmt, clippy, ruff, mypy, words, licences, workflows: complains
 lint: $(READY)
+	@# What takes seconds comes first.
 	cargo fmt --all --check
-	@# Without the GPU: the library, the benchmarks, the examples, and what runs operators without any operator (tests/machinery).
-	cargo clippy --locked --workspace --profile quick --lib --benches --examples --no-default-features --features gradiron/python,gradiron/bench -- -D warnings
-	cargo clippy --locked --package gradiron-macros --profile quick --tests -- -D warnings
-	RUSTDOCFLAGS=-Dwarnings cargo doc --locked --package gradiron --no-deps --profile quick --lib --no-default-features --features python,bench
-	$(RUST_TESTS) --no-run
 	$(BIN)/ruff format --check python tests benches examples scripts
 	$(BIN)/ruff check python tests benches examples scripts
 	$(BIN)/mypy
 	$(BIN)/python scripts/words.py
 	$(BIN)/python scripts/licences.py
 	$(BIN)/jactionlint
+	@# Without the GPU: the library, the benchmarks, the examples, and what runs operators without any operator (tests/machinery).
+	cargo clippy --locked --workspace --profile quick --lib --benches --examples --no-default-features --features gradiron/python,gradiron/bench -- -D warnings
+	cargo clippy --locked --package gradiron-macros --profile quick --tests -- -D warnings
+	RUSTDOCFLAGS=-Dwarnings cargo doc --locked --package gradiron --no-deps --profile quick --lib --no-default-features --features python,bench
+	$(RUST_TESTS) --no-run
 
 ## make fix      the same, but mends what it can
 fix: $(READY)

@@ -1,7 +1,7 @@
 """Builds the wheel that is published, into `dist/`: `wheel.py [--target TRIPLE] [--interpreter PYTHON]`.
 
-It asks for the C library of the machine that builds it. Wheels for other Linux targets are linked by zig. No path of the builder's
-machine stays in it.
+It asks for the C library of the machine that builds it. Wheels for other Linux targets are linked by zig. No path of
+the builder's machine stays in it.
 """
 
 from __future__ import annotations
