@@ -1,0 +1,329 @@
+"""Lists, dicts and sets, observed: what is read of those that are older than the call, and what is stored into them."""
+
+from __future__ import annotations
+
+import types
+from collections import OrderedDict, defaultdict, deque
+from typing import TYPE_CHECKING, Any
+
+from .._core import Tensor
+from .attributes import lookup
+from .guards import MISSING, is_constant, matches
+
+if TYPE_CHECKING:
+    from .observer import Observer
+
+__all__ = ["del_item", "get_item", "method", "note_len", "read_inside", "set_item", "walked"]
+
+_DICTS = (dict, OrderedDict, defaultdict)
+_VIEWS = (type({}.keys()), type({}.values()), type({}.items()), type(OrderedDict().keys()), type(OrderedDict().values()),
+          type(OrderedDict().items()))  # fmt: skip
+_PASSIVE = (
+    str, bytes, tuple, range, frozenset, enumerate, zip, map, filter, reversed, types.GeneratorType,
+)  # fmt: skip
+
+
+def walked(o: Observer, value: Any) -> Any:
+    """Return something to iterate over with the same elements, noting them."""
+    kind = type(value)
+    if kind in (str, bytes, range):
+        return value
+    if kind is tuple or kind is frozenset:
+        return value
+    if kind in (list, set):
+        o.note_elements(value)
+        return value
+    if kind in _DICTS:
+        if not o.is_fresh(value) and id(value) not in o.containers:
+            o.note("keys", value, None, tuple(value))
+        return value
+    if o.is_fresh(value) and isinstance(value, (*_VIEWS, *_PASSIVE)):
+        return value
+    if isinstance(value, Tensor):
+        return o.call_method(value, "__iter__")
+    how = lookup(kind, "__iter__")
+    if isinstance(how, types.FunctionType):
+        o.note_type(value)
+        o.note_class(kind, "__iter__")
+        made = o.call(how, value)
+        return made if made is value and isinstance(lookup(kind, "__next__"), types.BuiltinFunctionType) else _stepped(o, made)
+    if isinstance(lookup(kind, "__next__"), types.FunctionType):
+        return _stepped(o, value)
+    if o.is_fresh(value):
+        return value
+    if isinstance(value, tuple):
+        return value
+    if isinstance(value, (list, set)):
+        o.note_elements(value)
+        return value
+    o.stop(f"it iterates over a {kind.__name__} that is older than the call")
+    return value
+
+
+def _stepped(o: Observer, value: Any) -> Any:
+    """Iterate over an object whose `__next__` is written in Python."""
+    how = lookup(type(value), "__next__")
+    if not isinstance(how, types.FunctionType):
+        return walked(o, value)
+    o.note_class(type(value), "__next__")
+    return o.make(_steps(o, how, value))
+
+
+def _steps(o: Observer, how: Any, value: Any) -> Any:
+    while True:
+        try:
+            found = o.call(how, value)
+        except StopIteration:
+            return
+        yield found
+
+
+def read_inside(o: Observer, value: Any) -> None:
+    """Note the elements of the lists, tuples and dicts that a function of the core is given."""
+    if isinstance(value, Tensor):
+        o.see(value)
+    elif type(value) is list:
+        o.note_elements(value)
+        for each in value:
+            read_inside(o, each)
+    elif isinstance(value, tuple):
+        for each in value:
+            read_inside(o, each)
+    elif type(value) in _DICTS:
+        o.note_dict(value)
+        for each in value.values():
+            read_inside(o, each)
+
+
+def note_len(o: Observer, value: Any) -> None:
+    """Note how many elements a container has."""
+    if isinstance(value, (str, bytes, tuple, range, frozenset)) or o.is_fresh(value) or id(value) in o.containers:
+        return
+    if isinstance(value, (list, dict, set, deque)):
+        o.note("len", value, None, len(value))
+    else:
+        o.stop(f"it asks for the length of a {type(value).__name__}")
+
+
+def _is_key(o: Observer, key: Any) -> bool:
+    """Return whether a key of a dict is compared by value or identity, without Python code."""
+    if is_constant(key):
+        return True
+    if isinstance(key, Tensor):
+        o.pin(key)
+        return True
+    if isinstance(key, tuple):
+        return all(_is_key(o, each) for each in key)
+    return type(key).__hash__ is object.__hash__ or isinstance(key, (type, types.FunctionType, types.BuiltinFunctionType))
+
+
+def get_item(o: Observer, value: Any, key: Any) -> Any:
+    """Return `value[key]`, observed."""
+    kind = type(value)
+    if isinstance(value, Tensor):
+        o.see(value)
+        read_inside(o, key)
+        return o.make(value[key])
+    if kind in (tuple, str, bytes, range) or (isinstance(value, tuple) and kind.__getitem__ is tuple.__getitem__):
+        return o.make(value[key])
+    if kind in (list, *_DICTS):
+        if o.is_fresh(value) or id(value) in o.containers:
+            found = value[key]
+            return o.make(found) if isinstance(key, slice) else found
+        if kind is list:
+            if isinstance(key, int):
+                at = key if key >= 0 else key + len(value)
+                if key < 0:
+                    o.note("len", value, None, len(value))
+                if not 0 <= at < len(value):
+                    o.note("len", value, None, len(value))
+                elif (id(value), at) not in o.written:
+                    o.note("element", value, at, value[at])
+                return o.see(value[key])
+            o.note_elements(value)
+            return o.make(value[key])
+        if not _is_key(o, key):
+            o.stop(f"it reads a dict by a {type(key).__name__}")
+            return value[key]
+        found = dict.get(value, key, MISSING)
+        o.note("item", value, key, found)
+        if found is MISSING:
+            if kind is defaultdict and value.default_factory is not None:
+                o.note("attr", value, "default_factory", value.default_factory)
+                made = o.call(value.default_factory)
+                set_item(o, made, value, key)
+                return made
+            return value[key]
+        return o.see(found)
+    if isinstance(value, type):
+        with o.trust():
+            return o.make(value[key])  # `list[int]`
+    how = lookup(kind, "__getitem__")
+    if isinstance(how, types.FunctionType):
+        o.note_type(value)
+        o.note_class(kind, "__getitem__")
+        return o.call(how, value, key)
+    if o.is_fresh(value):
+        return value[key]
+    o.stop(f"it reads an item of a {kind.__name__}")
+    return value[key]
+
+
+def set_item(o: Observer, new: Any, value: Any, key: Any) -> None:
+    """Do `value[key] = new`, observed."""
+    kind = type(value)
+    if isinstance(value, Tensor):
+        o.see(value)
+        read_inside(o, key)
+        read_inside(o, new)
+        value[key] = new
+        return
+    if kind in (list, *_DICTS):
+        if o.is_fresh(value):
+            value[key] = new
+            return
+        old: Any = MISSING
+        if kind is list:
+            if not isinstance(key, int) or not 0 <= key < len(value):
+                o.stop("it stores a slice of a list that is older than the call")
+                value[key] = new
+                return
+            old = value[key]
+        elif _is_key(o, key):
+            old = dict.get(value, key, MISSING)
+        else:
+            o.stop(f"it stores into a dict by a {type(key).__name__}")
+            value[key] = new
+            return
+        if matches(old, new) and (id(value), key) not in o.written:
+            o.note("element" if kind is list else "item", value, key, old)
+        else:
+            o.store("set_item", value, key, new)
+        value[key] = new
+        return
+    how = lookup(kind, "__setitem__")
+    if isinstance(how, types.FunctionType):
+        o.note_type(value)
+        o.note_class(kind, "__setitem__")
+        o.call(how, value, key, new)
+        return
+    if not o.is_fresh(value):
+        o.stop(f"it stores into a {kind.__name__} that is older than the call")
+    value[key] = new
+
+
+def del_item(o: Observer, value: Any, key: Any) -> None:
+    """Do `del value[key]`, observed."""
+    how = lookup(type(value), "__delitem__")
+    if isinstance(how, types.FunctionType):
+        o.note_type(value)
+        o.note_class(type(value), "__delitem__")
+        o.call(how, value, key)
+        return
+    if not o.is_fresh(value):
+        o.stop(f"it deletes an item of a {type(value).__name__} that is older than the call")
+    del value[key]
+
+
+_READS = frozenset(
+    "copy count index __iter__ __reversed__ __eq__ __ne__ union intersection difference issubset issuperset".split()
+)
+
+
+def method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a method of a list, dict, set or deque."""
+    given = args
+    if name in ("update", "extend", "union", "intersection", "difference", "issubset", "issuperset", "isdisjoint",
+                "symmetric_difference", "intersection_update", "difference_update"):  # fmt: skip
+        for each in args:
+            if type(each) in _DICTS:
+                o.note_dict(each)
+        given = tuple(walked(o, each) for each in args)
+    if name == "sort":
+        if kwargs.get("key") is not None or not all(map(is_constant, owner)):
+            o.stop("it sorts a list by a key, or of objects")
+    if name in ("index", "count", "remove", "__contains__") and isinstance(owner, (list, deque)):
+        if not all(_compares_plainly(each) for each in (*owner, *args)):
+            o.stop(f"it calls {name}() of a list of tensors or objects")
+    if o.is_fresh(owner):
+        return o.make(function(*given, **kwargs))
+    if id(owner) in o.containers and name not in _CHANGES:
+        return o.make(function(*given, **kwargs))
+    if isinstance(owner, dict) and type(owner) in _DICTS:
+        return _of_dict(o, function, owner, name, given, kwargs)
+    if isinstance(owner, (list, set)) and name in _READS:
+        o.note_elements(owner)
+        return o.make(function(*given, **kwargs))
+    if name == "__len__":
+        note_len(o, owner)
+        return function()
+    if name == "__contains__":
+        o.note_elements(owner)
+        return function(*args)
+    if name == "__getitem__":
+        return get_item(o, owner, *args)
+    if name == "__setitem__":
+        set_item(o, args[1], owner, args[0])
+        return None
+    if isinstance(owner, list) and name == "append" and type(owner) is list:
+        o.store("append", owner, None, args[0])
+        return function(*args)
+    if isinstance(owner, set) and name in ("add", "discard") and type(owner) is set:
+        o.note_elements(owner)
+        if (args[0] in owner) is not (name == "add"):
+            o.stop(f"it changes a set that is older than the call by {name}()")
+        return function(*args)
+    o.stop(f"it calls {name}() of a {type(owner).__name__} that is older than the call")
+    return function(*given, **kwargs)
+
+
+_CHANGES = frozenset(
+    """
+    append extend insert pop remove clear sort reverse update setdefault popitem add discard move_to_end appendleft popleft
+    __setitem__ __delitem__ __iadd__
+    """.split()
+)
+
+
+def _compares_plainly(value: Any) -> bool:
+    return is_constant(value) or type(value).__eq__ is object.__eq__
+
+
+def _of_dict(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if name in ("get", "__contains__", "setdefault") and _is_key(o, args[0]):
+        found = dict.get(owner, args[0], MISSING)
+        if name != "setdefault" or found is not MISSING:
+            o.note("item", owner, args[0], found)
+            return o.see(function(*args)) if found is not MISSING else function(*args)
+        set_item(o, args[1] if len(args) > 1 else None, owner, args[0])
+        return dict.get(owner, args[0])
+    if name == "pop" and len(args) == 2 and _is_key(o, args[0]) and args[0] not in owner:
+        o.note("item", owner, args[0], MISSING)
+        return args[1]
+    if name == "keys" or name in ("__iter__", "__reversed__"):
+        o.note("keys", owner, None, tuple(owner))
+        return o.make(function(*args))
+    if name in ("values", "items", "copy", "__eq__", "__ne__", "__or__"):
+        o.note_dict(owner)
+        for each in args:
+            read_inside(o, each)
+        return o.make(function(*args))
+    if name == "__len__":
+        note_len(o, owner)
+        return function()
+    if name == "__getitem__":
+        return get_item(o, owner, args[0])
+    if name == "__setitem__":
+        set_item(o, args[1], owner, args[0])
+        return None
+    if name == "update":
+        for source in (*args, kwargs):
+            pairs = source.items() if isinstance(source, dict) else source
+            for key, each in list(pairs):
+                set_item(o, each, owner, key)
+        return None
+    if name == "clear" and not owner:
+        note_len(o, owner)
+        return None
+    o.stop(f"it calls {name}() of a dict that is older than the call")
+    return function(*args, **kwargs)

@@ -1,0 +1,197 @@
+"""Sources of functions: from a code object to its syntax tree, checked to be what runs."""
+
+from __future__ import annotations
+
+import __future__
+
+import ast
+import copy
+import linecache
+import types
+import warnings
+from typing import Any
+
+from .reasons import Unrewritable
+
+__all__ = ["compiled", "forget_sources", "same_code", "tree_of"]
+
+Function = ast.FunctionDef | ast.Lambda
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+_FUTURES = 0
+for _feature in __future__.all_feature_names:
+    _FUTURES |= getattr(__future__, _feature).compiler_flag
+_NESTED = 0x10  # a function inside of another, which says nothing about what it does
+
+_files: dict[str, _File] = {}
+
+
+class _File:
+    """What was read of a file.
+
+    Attributes:
+        functions: syntax trees of functions by their first lines, each with the class whose private names it mangles.
+        imported: the names that the module imports: the compiler treats their attributes otherwise.
+    """
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.functions: dict[int, list[tuple[Any, str | None]]] = {}
+        self.imported: set[str] = set()
+        stack: list[tuple[Any, str | None, bool]] = [(tree, None, True)]
+        while stack:
+            node, owner, outside = stack.pop()
+            if isinstance(node, _FUNCTIONS):
+                decorators = getattr(node, "decorator_list", ())
+                first = min([node.lineno, *(mark.lineno for mark in decorators)])
+                self.functions.setdefault(first, []).append((node, owner))
+                outside = False
+            elif isinstance(node, ast.ClassDef):
+                owner, outside = node.name, False
+            elif isinstance(node, (ast.Import, ast.ImportFrom)) and outside:
+                self.imported.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
+            stack.extend((child, owner, outside) for child in ast.iter_child_nodes(node))
+
+
+def forget_sources() -> None:
+    """Free the syntax trees of all files."""
+    _files.clear()
+
+
+def _read(file: str, module: dict[str, Any]) -> _File:
+    found = _files.get(file)
+    if found is not None:
+        return found
+    linecache.checkcache(file)
+    lines = linecache.getlines(file, module)
+    if not lines:
+        raise Unrewritable("it has no source")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse("".join(lines), file)
+    except SyntaxError:
+        raise Unrewritable("its source does not parse") from None
+    found = _files[file] = _File(tree)
+    return found
+
+
+def tree_of(code: types.CodeType, module: dict[str, Any]) -> tuple[Function, str | None]:
+    """Return a copy of the syntax tree of a code object, and the class whose private names it mangles.
+
+    Decorators, defaults and annotations are left out: they are not part of the code.
+
+    Args:
+        code: the code object.
+        module: the globals of its function.
+
+    Raises:
+        Unrewritable: if there is no source, or if another one runs than what the file holds now.
+    """
+    for node, owner in _read(code.co_filename, module).functions.get(code.co_firstlineno, ()):
+        if isinstance(node, ast.AsyncFunctionDef):
+            if node.name == code.co_name:
+                raise Unrewritable("it is async")
+            continue
+        if code.co_name != ("<lambda>" if isinstance(node, ast.Lambda) else node.name):
+            continue
+        found = _bare(copy.deepcopy(node))
+        if owner is not None:
+            _Mangled(owner).visit(found)
+        if same_code(compiled(found, code), code):
+            return found, owner
+    raise Unrewritable("its source is not what runs")
+
+
+def _bare(node: Any) -> Any:
+    args = node.args
+    for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg):
+        if arg is not None:
+            arg.annotation = None
+    args.defaults = []
+    args.kw_defaults = [None] * len(args.kwonlyargs)
+    if isinstance(node, ast.FunctionDef):
+        if getattr(node, "type_params", None):
+            raise Unrewritable("it has type parameters")
+        node.decorator_list = []
+        node.returns = None
+    return node
+
+
+class _Mangled(ast.NodeTransformer):
+    """Writes out the private names of a class."""
+
+    def __init__(self, owner: str) -> None:
+        self.prefix = owner.lstrip("_")
+
+    def name(self, name: Any) -> Any:
+        if not isinstance(name, str) or not name.startswith("__") or name.endswith("__") or "." in name or not self.prefix:
+            return name
+        return f"_{self.prefix}{name}"
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
+        raise Unrewritable(f"it defines a class, {node.name}")
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        for field in ("id", "attr", "arg", "name", "asname", "rest"):
+            if isinstance(getattr(node, field, None), str) and not (field == "name" and isinstance(node, ast.alias)):
+                setattr(node, field, self.name(getattr(node, field)))
+        if isinstance(node, (ast.Global, ast.Nonlocal)):
+            node.names = [self.name(name) for name in node.names]
+        if isinstance(node, ast.alias) and node.asname is None:
+            mangled = self.name(node.name)
+            node.asname = None if mangled == node.name else mangled
+        return super().generic_visit(node)
+
+
+def _global_names(code: types.CodeType) -> set[str]:
+    found = set(code.co_names)
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            found |= _global_names(const)
+    return found
+
+
+def compiled(node: Any, code: types.CodeType) -> types.CodeType:
+    """Compile a function's syntax tree with the free names, file and features of a code object."""
+    line = code.co_firstlineno
+    place = {"lineno": line, "col_offset": 0, "end_lineno": line, "end_col_offset": 0}
+    made = node if isinstance(node, ast.FunctionDef) else ast.Expr(node)
+    names: list[ast.expr] = [ast.Name(name, ast.Store()) for name in code.co_freevars]
+    body = [ast.Assign(names, ast.Constant(None))] if names else []
+    outer: Any = ast.parse("def outer(): pass").body[0]
+    outer.body = [*body, made]
+    for top in (outer, outer.args, *body, *names, *(part.value for part in body), made):
+        for key, value in place.items():
+            if "lineno" in top._attributes and (top is not node):
+                setattr(top, key, value)
+    imported = _files[code.co_filename].imported.intersection(_global_names(code))
+    imports = [ast.Import([ast.alias(name, None)]) for name in sorted(imported)]
+    tree = ast.fix_missing_locations(ast.Module([*imports, outer], []))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        whole = compile(tree, code.co_filename, "exec", code.co_flags & _FUTURES, dont_inherit=True)
+    outside = next(const for const in whole.co_consts if isinstance(const, types.CodeType))
+    return next(const for const in outside.co_consts if isinstance(const, types.CodeType))
+
+
+def same_code(code: types.CodeType, other: types.CodeType) -> bool:
+    """Return whether two code objects do the same."""
+    same = (
+        code.co_code == other.co_code
+        and code.co_names == other.co_names
+        and code.co_varnames == other.co_varnames
+        and code.co_freevars == other.co_freevars
+        and code.co_cellvars == other.co_cellvars
+        and code.co_argcount == other.co_argcount
+        and code.co_posonlyargcount == other.co_posonlyargcount
+        and code.co_kwonlyargcount == other.co_kwonlyargcount
+        and code.co_flags | _NESTED == other.co_flags | _NESTED
+        and len(code.co_consts) == len(other.co_consts)
+    )
+    return same and all(map(_same_constant, code.co_consts, other.co_consts))
+
+
+def _same_constant(a: Any, b: Any) -> bool:
+    if isinstance(a, types.CodeType):
+        return isinstance(b, types.CodeType) and same_code(a, b)
+    return type(a) is type(b) and repr(a) == repr(b)
