@@ -59,7 +59,7 @@ def get_attr(o: Observer, value: Any, name: str) -> Any:
         o.stop(f"class {cls.__name__} has its own __getattribute__")
         return getattr(value, name)
     if isinstance(value, Tensor):
-        o.see(value) if id(value) not in o.numbers else None
+        o.use(value)
     o.note_type(value)
     o.note_class(cls, name)
     raw = lookup(cls, name)
@@ -325,8 +325,7 @@ def plain_set_attr(o: Observer, new: Any, value: Any, name: str) -> None:
 
 
 def _set_of_tensor(o: Observer, new: Any, value: Any, name: str) -> None:
-    if id(value) not in o.numbers:
-        o.see(value)
+    o.use(value)
     if name != "grad" and not o.is_fresh(value):
         if not (name == "requires_grad" and value.requires_grad is new):
             o.stop(f"it sets {name} of a tensor that is older than the call")

@@ -18,6 +18,7 @@ from .guards import MISSING, is_constant
 from .known import CORE, ITERTOOLS, KIND_CHANGES, PURE, PURE_METHODS, refused_core, refused_method
 from .notes import is_rewritten
 from .reasons import Unrewritable
+from .runtime import new_unit
 
 if TYPE_CHECKING:
     from .observer import Observer
@@ -89,7 +90,8 @@ def _function(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[st
             with o.trust():
                 return function(*args, **kwargs)
         try:
-            made = rewritten(function)
+            with o.trust():
+                made = rewritten(function)
         except Unrewritable as error:
             o.stop(f"it calls {function.__qualname__}, and {error}")
             return function(*args, **kwargs)
@@ -137,8 +139,6 @@ def rewritten(function: types.FunctionType) -> tuple[types.FunctionType, frozens
         refused = _refused.get(id(code))
         if refused is not None:
             raise Unrewritable(refused[1])
-        from .runtime import new_unit
-
         try:
             found = _units[id(code), id(module)] = (code, *new_unit(code, module))
         except Unrewritable as error:
@@ -312,7 +312,7 @@ def _method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, 
             ):
                 o.stop(f"it calls {name}() of a tensor that is older than the call")
         else:
-            o.see(owner)
+            o.use(owner)
             _pass(o, args, kwargs)
         return _made(o, function(*args, **kwargs))
     if kind in PURE_METHODS or (kind is type and owner in PURE_METHODS):
@@ -417,7 +417,7 @@ def _issubclass(o: Observer, value: Any, cls: Any) -> bool:
 
 def _len(o: Observer, value: Any) -> int:
     if isinstance(value, Tensor):
-        o.see(value)
+        o.use(value)
         return len(value)
     how = lookup(type(value), "__len__")
     if isinstance(how, types.FunctionType):

@@ -81,7 +81,7 @@ def _steps(o: Observer, how: Any, value: Any) -> Any:
 def read_inside(o: Observer, value: Any) -> None:
     """Note the elements of the lists, tuples and dicts that a function of the core is given."""
     if isinstance(value, Tensor):
-        o.see(value)
+        o.use(value)
     elif type(value) is list:
         o.note_elements(value)
         for each in value:
@@ -121,7 +121,7 @@ def get_item(o: Observer, value: Any, key: Any) -> Any:
     """Return `value[key]`, observed."""
     kind = type(value)
     if isinstance(value, Tensor):
-        o.see(value)
+        o.use(value)
         read_inside(o, key)
         return o.make(value[key])
     if kind in (tuple, str, bytes, range) or (isinstance(value, tuple) and kind.__getitem__ is tuple.__getitem__):
@@ -173,7 +173,7 @@ def set_item(o: Observer, new: Any, value: Any, key: Any) -> None:
     """Do `value[key] = new`, observed."""
     kind = type(value)
     if isinstance(value, Tensor):
-        o.see(value)
+        o.use(value)
         read_inside(o, key)
         read_inside(o, new)
         value[key] = new

@@ -27,6 +27,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from .._creation import strided
 
 __all__ = ["MISSING", "Guards", "fingerprint", "is_constant", "matches", "sharing", "thread_state"]
 
@@ -86,20 +87,14 @@ def _layout(tensor: Tensor) -> tuple[Any, ...]:
         tensor.dtype,
         str(tensor.device),
         tuple(tensor.shape),
-        tensor.stride() if tensor.layout is _strided() else None,
-        tensor.storage_offset() if tensor.layout is _strided() else None,
+        tensor.stride() if tensor.layout is strided else None,
+        tensor.storage_offset() if tensor.layout is strided else None,
         tensor.requires_grad,
         tensor.is_leaf,
         tensor.is_conj(),
         tensor.is_neg(),
         tensor.is_inference(),
     )
-
-
-def _strided() -> Any:
-    from .._creation import strided
-
-    return strided
 
 
 def _hooks(tensor: Tensor) -> tuple[Any, ...] | None:

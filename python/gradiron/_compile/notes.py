@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from .guards import MISSING, cell_contents, fingerprint, matches
+from .guards import MISSING, cell_contents, matches
 from .reasons import Reason
 
 __all__ = ["Notes", "class_dict", "current", "is_active", "is_rewritten", "observe_code"]
@@ -221,18 +221,19 @@ class Notes:
         for value in values:
             self.see(value)
 
+    def use(self, tensor: Tensor) -> None:
+        """Take a tensor that the call computes with: unless the call made it, it is known."""
+        if id(tensor) in self.fresh or id(tensor) in self.grads or id(tensor) in self.numbers:
+            return
+        self.numbers[id(tensor)] = number = len(self.known)
+        self.known.append(tensor)
+        self._note_kind(tensor, number)
+
     def see(self, value: Any) -> Any:
         """Take a value that was read from something older: its tensors become known."""
         if isinstance(value, Tensor):
-            if id(value) in self.fresh or id(value) in self.grads:
-                return value
-            number = self.numbers.get(id(value))
-            if number is None:
-                self.numbers[id(value)] = number = len(self.known)
-                self.known.append(value)
-                self._note_kind(value, number)
-            elif number < self.arguments:
-                self.pinned.add(number)
+            self.use(value)
+            self.pin(value)
         elif type(value) is tuple:
             for each in value:
                 self.see(each)
@@ -249,7 +250,7 @@ class Notes:
         if type(tensor) is not Tensor and not plain:
             self.stop(f"a tensor of class {type(tensor).__name__}, which has __torch_function__")
         elif number >= self.arguments:
-            self.reads["tensor", id(tensor), None] = (tensor, fingerprint(tensor))
+            self.reads["tensor", id(tensor), None] = (tensor, _core.tensor_kind(tensor))
 
     def pin(self, value: Any) -> None:
         """Note that the call depends on which object a value is."""

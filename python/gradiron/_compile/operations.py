@@ -40,7 +40,7 @@ def _note_operands(o: Observer, names: tuple[str, ...], *operands: Any) -> None:
     """Note what decides which method runs, and what C reads of the operands."""
     for value in operands:
         if isinstance(value, Tensor):
-            o.see(value)
+            o.use(value)
         elif isinstance(value, (list, set)):
             o.note_elements(value)
         elif isinstance(value, dict):

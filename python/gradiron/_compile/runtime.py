@@ -77,8 +77,7 @@ class Unit:
 
     def import_module(self, name: str, whole: bool) -> Any:
         """`import name`, or with `as` (`whole`)."""
-        self._loaded(name)
-        __import__(name)
+        self._load(name)
         return sys.modules[name if whole else name.partition(".")[0]]
 
     def import_from(self, module: str, name: str, level: int) -> Any:
@@ -88,24 +87,25 @@ class Unit:
             package = str(self.module.get("__package__") or self.module["__name__"])
             base = package.rsplit(".", level - 1)[0] if level > 1 else package
             full = f"{base}.{module}" if module else base
-        self._loaded(full)
-        __import__(full, self.module, None, [name], 0)
+        self._load(full)
         found = sys.modules[full]
         try:
             return self.attr(found, name)
         except AttributeError:
+            self._load(f"{full}.{name}")
             if f"{full}.{name}" in sys.modules:
                 return sys.modules[f"{full}.{name}"]
             raise ImportError(f"cannot import name '{name}' from '{full}'", name=full) from None
 
-    def _loaded(self, name: str) -> None:
+    @staticmethod
+    def _load(name: str) -> None:
         o = current()
-        if o is None:
-            return
         if name not in sys.modules:
-            with o.trust():
-                __import__(name)
-        o.note("item", sys.modules, name, sys.modules.get(name, o.missing))
+            if o is not None:
+                o.stop(f"it imports {name}")
+            __import__(name)
+        if o is not None:
+            o.note("item", sys.modules, name, sys.modules.get(name, o.missing))
 
     @staticmethod
     def locals(function: Any, found: dict[str, Any]) -> Any:
