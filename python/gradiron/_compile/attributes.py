@@ -302,7 +302,7 @@ def plain_set_attr(o: Observer, new: Any, value: Any, name: str) -> None:
             o.call(how, raw, value, new)
             return
         if o.is_fresh(value) or not isinstance(raw, types.MemberDescriptorType):
-            if not o.is_fresh(value):
+            if not o.is_fresh(value) and not isinstance(value, BaseException):
                 o.stop(f"it sets {name} of a {cls.__name__}")
             object.__setattr__(value, name, new)
             return

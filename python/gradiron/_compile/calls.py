@@ -78,7 +78,8 @@ def call(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str, An
 
 def _function(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if id(function) in o.fresh:
-        return function(*args, **kwargs)
+        found = function(*args, **kwargs)
+        return o.make(found) if function.__code__.co_flags & _GENERATOR else found
     made = o.functions.get(id(function))
     if made is None:
         reason = getattr(function, "_gradiron_disabled", None)
@@ -104,7 +105,11 @@ def _function(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[st
         o.keep(function)
     if o.reason is not None:
         return function(*args, **kwargs)
-    return made(*args, **kwargs)
+    found = made(*args, **kwargs)
+    return o.make(found) if function.__code__.co_flags & _GENERATOR else found
+
+
+_GENERATOR = 0x20
 
 
 def _is_generated(function: Any) -> bool:
@@ -181,7 +186,7 @@ def _class(o: Observer, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
         return o.make(_filter(o, *args))
     if cls in _NUMBERS:
         for each in args:
-            if not _is_plain(each):
+            if not _is_plain(each) and not (cls is str and o.is_printable(each)):
                 if isinstance(each, Tensor):
                     o.stop(f"{cls.__name__}() reads the elements of a tensor")
                 else:
@@ -316,8 +321,8 @@ def _method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, 
             _pass(o, args, kwargs)
         return _made(o, function(*args, **kwargs))
     if kind in PURE_METHODS or (kind is type and owner in PURE_METHODS):
-        given = [containers.walked(o, each) for each in args]
-        if not all(map(o.is_printable, given)) and not isinstance(owner, (tuple, frozenset)):
+        given = [containers.walked(o, each) for each in args] if name == "join" else args
+        if not all(map(o.is_printable, args)) and name != "join" and not isinstance(owner, (tuple, frozenset)):
             o.stop(f"it calls {name}() with a {', '.join(type(each).__name__ for each in args)}")
             return function(*args, **kwargs)
         return o.make(function(*given, **kwargs))

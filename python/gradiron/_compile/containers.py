@@ -125,7 +125,7 @@ def get_item(o: Observer, value: Any, key: Any) -> Any:
         read_inside(o, key)
         return o.make(value[key])
     if kind in (tuple, str, bytes, range) or (isinstance(value, tuple) and kind.__getitem__ is tuple.__getitem__):
-        return o.make(value[key])
+        return value[key]
     if kind in (list, *_DICTS):
         if o.is_fresh(value) or id(value) in o.containers:
             found = value[key]
@@ -245,15 +245,15 @@ def method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, .
     if name in ("index", "count", "remove", "__contains__") and isinstance(owner, (list, deque)):
         if not all(_compares_plainly(each) for each in (*owner, *args)):
             o.stop(f"it calls {name}() of a list of tensors or objects")
-    if o.is_fresh(owner):
-        return o.make(function(*given, **kwargs))
-    if id(owner) in o.containers and name not in _CHANGES:
-        return o.make(function(*given, **kwargs))
+    if o.is_fresh(owner) or (id(owner) in o.containers and name not in _CHANGES):
+        found = function(*given, **kwargs)
+        return o.make(found) if name in _MAKES else found
     if isinstance(owner, dict) and type(owner) in _DICTS:
         return _of_dict(o, function, owner, name, given, kwargs)
     if isinstance(owner, (list, set)) and name in _READS:
         o.note_elements(owner)
-        return o.make(function(*given, **kwargs))
+        found = function(*given, **kwargs)
+        return o.make(found) if name in _MAKES else found
     if name == "__len__":
         note_len(o, owner)
         return function()
@@ -277,6 +277,13 @@ def method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, .
     return function(*given, **kwargs)
 
 
+# What these give back is new.
+_MAKES = frozenset(
+    """
+    copy keys values items union intersection difference symmetric_difference __iter__ __reversed__ __or__ __and__ __sub__ __add__
+    __mul__
+    """.split()
+)
 _CHANGES = frozenset(
     """
     append extend insert pop remove clear sort reverse update setdefault popitem add discard move_to_end appendleft popleft

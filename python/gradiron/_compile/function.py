@@ -116,12 +116,22 @@ def ordered(observer: Observer) -> list[tuple[str, Any, Any, Any]]:
     return [read for group in groups.values() for read in group]
 
 
+def owner_of(own: dict[Any, Any]) -> str:
+    """Return in words what a dict belongs to."""
+    for name in ("__qualname__", "__module__"):
+        if name in own and "__dict__" in own:
+            return "a class"
+    return "a dict"
+
+
 def described(read: tuple[str, Any, Any, Any]) -> str:
     """Return a read in words."""
     kind, owner, key, expected = read
-    what = getattr(owner, "__qualname__", None) or getattr(owner, "__name__", None) or f"a {type(owner).__name__}"
-    if type(owner) is dict and "__name__" in owner and "__builtins__" in owner:
-        what = f"module {owner['__name__']}"
+    what = f"a {type(owner).__name__}"
+    if isinstance(owner, (type, types.FunctionType)):
+        what = owner.__qualname__
+    elif type(owner) is dict:
+        what = f"module {owner['__name__']}" if "__builtins__" in owner and "__name__" in owner else owner_of(owner)
     names = {
         "type": f"the class of {what}",
         "vars": f"__dict__ of {what}",

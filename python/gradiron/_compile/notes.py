@@ -163,7 +163,7 @@ class Notes:
         before = self.reads.get(mark)
         if before is None:
             self.reads[mark] = (owner, value)
-        elif not matches(value, before[1]):
+        elif not matches(value, before[1]) and key not in self.stored_globals.get(id(owner), ((), ()))[1]:
             self.stop(f"{kind} {key!r} of a {type(owner).__name__} changed while the call was captured")
 
     def note_class(self, cls: type, name: str) -> None:
@@ -273,12 +273,7 @@ class Notes:
         if isinstance(value, Tensor):
             if id(value) not in self.numbers:
                 self.fresh[id(value)] = value
-        elif type(value) in _IMMUTABLE_TYPES:
-            if type(value) is tuple:
-                for each in value:
-                    if isinstance(each, (Tensor, list)):
-                        self.make(each)
-        else:
+        elif type(value) not in _IMMUTABLE_TYPES:
             self.fresh[id(value)] = value
         return value
 

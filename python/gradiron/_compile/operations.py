@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .._core import Tensor
 from . import containers
 from .attributes import lookup
-from .guards import is_constant
+from .guards import MISSING, is_constant
 
 if TYPE_CHECKING:
     from .observer import Observer
@@ -36,6 +36,9 @@ _UNARY = {"-": (operator.neg, "__neg__"), "+": (operator.pos, "__pos__"), "~": (
 _SINGLE = frozenset((type(None), bool, type(...), type(NotImplemented)))
 
 
+_KNOWN = (Tensor, list, dict, set, tuple, frozenset, str, bytes, type, type({}.keys()), type({}.items()))
+
+
 def _note_operands(o: Observer, names: tuple[str, ...], *operands: Any) -> None:
     """Note what decides which method runs, and what C reads of the operands."""
     for value in operands:
@@ -50,6 +53,15 @@ def _note_operands(o: Observer, names: tuple[str, ...], *operands: Any) -> None:
         o.note_type(value)
         for name in names:
             o.note_class(type(value), name)
+            found = lookup(type(value), name)
+            own = found is MISSING or isinstance(found, types.FunctionType) or found is getattr(object, name, MISSING)
+            if not own and not isinstance(value, _KNOWN) and not _has_plain_value(value):
+                o.stop(f"it calls {name} of a {type(value).__name__}, which is not known to be free of hidden inputs")
+
+
+def _has_plain_value(value: Any) -> bool:
+    """Return whether it is an immutable value of Python's in a class of its own, such as a member of an `IntEnum`."""
+    return isinstance(value, (int, float, complex)) or callable(value) or value is NotImplemented or isinstance(value, range)
 
 
 def binary(o: Observer, sign: str, left: Any, right: Any) -> Any:
@@ -194,8 +206,12 @@ def tested(o: Observer, value: Any) -> Any:
         own = lookup(kind, name)
         if isinstance(own, types.FunctionType):
             return bool(o.call(own, value))
-        if own is not None and name == "__len__" and isinstance(value, (list, dict, set)):
+        if own is MISSING:
+            continue
+        if name == "__len__" and isinstance(value, (list, dict, set)):
             containers.note_len(o, value)
+        elif not isinstance(value, _KNOWN) and not _has_plain_value(value) and not o.is_fresh(value):
+            o.stop(f"it asks for the truth of a {kind.__name__}")
     return value
 
 

@@ -94,6 +94,9 @@ def tree_of(code: types.CodeType, module: dict[str, Any]) -> tuple[Function, str
             continue
         if code.co_name != ("<lambda>" if isinstance(node, ast.Lambda) else node.name):
             continue
+        for part in ast.walk(node):
+            if isinstance(part, ast.ClassDef):
+                raise Unrewritable(f"it defines a class, {part.name}")
         found = _bare(copy.deepcopy(node))
         if owner is not None:
             _Mangled(owner).visit(found)
