@@ -8,6 +8,7 @@ from typing import Any
 
 from .._core import Tensor
 from .guards import is_constant
+from .live import plain
 
 __all__ = ["Arguments", "Template"]
 
@@ -44,6 +45,9 @@ class Arguments:
                 if other is value:
                     return ("same", number)
             self.tensors.append(value)
+            if value.__dict__:  # what Python hung on it makes it one of its own
+                self.objects.append(value)
+                return (kind_of(value), id(value))
             return kind_of(value)
         if kind is float:
             return (kind, value.hex())
@@ -90,6 +94,7 @@ class Template:
             if number == len(self.tensors):
                 self.tensors.append(value)
             return lambda filled: filled[number]
+        value = plain(value)
         if is_constant(value):
             return lambda filled: value
         if isinstance(value, tuple):

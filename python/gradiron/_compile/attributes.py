@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import types
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["del_attr", "get_attr", "lookup", "own_dict", "set_attr"]
 
+_TUPLE_FIELD: Any = type(collections.namedtuple("_Field", "field").field)  # type: ignore[attr-defined]
 _GETATTRIBUTES = (
     object.__getattribute__, type.__getattribute__, super.__getattribute__, types.ModuleType.__getattribute__,
 )  # fmt: skip
@@ -69,9 +71,7 @@ def get_attr(o: Observer, value: Any, name: str) -> Any:
     own = own_dict(value)
     if own is not None:
         fresh = o.is_fresh(value)
-        if not fresh and not o.is_fresh(own):
-            if isinstance(value, Tensor):
-                o.pin(value)
+        if not fresh and not o.is_fresh(own) and not (isinstance(value, Tensor) and o.is_argument(value)):
             o.note("vars", value, None, own)
             o.note("item", own, name, own.get(name, MISSING))
         if name in own:
@@ -123,6 +123,8 @@ def _by_descriptor(o: Observer, value: Any, cls: type, name: str, raw: Any) -> A
         return o.call(how, raw, value, cls)
     if how is MISSING:
         return o.see(raw)
+    if kind is _TUPLE_FIELD:
+        return o.see(getattr(value, name))
     o.stop(f"it reads {name} of a {cls.__name__} through a {kind.__name__}")
     return getattr(value, name)
 
@@ -134,8 +136,7 @@ def _whole_dict(o: Observer, value: Any) -> Any:
     if o.is_fresh(value):
         o.make(own)
     else:
-        if isinstance(value, Tensor):
-            o.pin(value)
+        o.pin(value)
         o.note("vars", value, None, own)
     return own
 

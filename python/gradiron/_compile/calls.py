@@ -16,6 +16,7 @@ from . import containers
 from .attributes import get_attr, lookup, plain_set_attr, set_attr
 from .guards import MISSING, is_constant
 from .known import CORE, ITERTOOLS, KIND_CHANGES, PURE, PURE_METHODS, refused_core, refused_method
+from .live import LiveNumber, plain
 from .notes import is_rewritten
 from .reasons import Unrewritable
 from .runtime import new_unit
@@ -61,9 +62,8 @@ def call(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str, An
     if inner is not None:
         return call(o, inner(function), args, kwargs)
     if kind is weakref.ref:
-        found = function(*args, **kwargs)
-        o.stop("it reads a weak reference")
-        return found
+        # What it refers to is held by the capture, so it stays what it is.
+        return o.hold(function(*args, **kwargs))
     how = lookup(kind, "__call__")
     if isinstance(how, types.FunctionType):
         o.note_type(function)
@@ -169,6 +169,8 @@ _NUMBERS = (int, float, bool, complex, str, bytes, range, slice, object)
 
 
 def _class(o: Observer, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if cls not in _CONTAINERS and cls not in _WALKERS:
+        args = tuple(map(_ordinary, args)) if cls in _NUMBERS or cls is type else args
     if cls is type and len(args) == 1:
         o.note_type(args[0])
         return type(args[0])
@@ -255,6 +257,9 @@ def _builtin(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str
     if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
         return _unbound(o, function, args, kwargs)
     owner = getattr(function, "__self__", None)
+    if not isinstance(owner, (list, dict, _core.Program)) and function is not isinstance:
+        args = tuple(map(_ordinary, args))
+        kwargs = {name: _ordinary(value) for name, value in kwargs.items()}
     name = function.__name__
     if id(function) in CORE:
         if refused_core(function):
@@ -287,6 +292,18 @@ def _builtin(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str
     full = name if where in (None, "builtins") else f"{where}.{name}"
     o.stop(f"it calls {full}, a C function that is not known to be free of hidden inputs and outputs")
     return function(*args, **kwargs)
+
+
+def _ordinary(value: Any) -> Any:
+    """Return an argument of a C function without live numbers, which only an optimizer's program knows."""
+    kind = type(value)
+    if kind is LiveNumber:
+        return plain(value)
+    if kind in (list, tuple) and any(type(each) in (LiveNumber, list, tuple, dict) for each in value):
+        changed = [_ordinary(each) for each in value]
+        if any(one is not other for one, other in zip(value, changed, strict=True)):
+            return kind(changed)
+    return value
 
 
 def _unbound(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -335,6 +352,10 @@ def _method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, 
         return function(*args, **kwargs)
     if kind is type and owner is dict and name == "fromkeys":
         return o.make(function(*(containers.walked(o, each) for each in args)))
+    if isinstance(owner, types.FunctionType) and name == "__get__":
+        return owner if args[0] is None else types.MethodType(owner, args[0])
+    if isinstance(owner, types.FunctionType) and name == "__call__":
+        return o.call(owner, *args, **kwargs)
     if name == "__new__" and isinstance(owner, type):
         return o.make(function(*args, **kwargs))
     if name in ("__init__", "__init_subclass__"):

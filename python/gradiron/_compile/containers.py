@@ -6,9 +6,11 @@ import types
 from collections import OrderedDict, defaultdict, deque
 from typing import TYPE_CHECKING, Any
 
+from .. import _core
 from .._core import Tensor
 from .attributes import lookup
 from .guards import MISSING, is_constant, matches
+from .live import LiveNumber, plain
 
 if TYPE_CHECKING:
     from .observer import Observer
@@ -119,12 +121,13 @@ def _is_key(o: Observer, key: Any) -> bool:
 
 def get_item(o: Observer, value: Any, key: Any) -> Any:
     """Return `value[key]`, observed."""
+    key = plain(key)
     kind = type(value)
     if isinstance(value, Tensor):
         o.use(value)
         read_inside(o, key)
         return o.make(value[key])
-    if kind in (tuple, str, bytes, range) or (isinstance(value, tuple) and kind.__getitem__ is tuple.__getitem__):
+    if kind in (tuple, str, bytes, range) or isinstance(value, _core.Sizes) or (isinstance(value, tuple) and kind.__getitem__ is tuple.__getitem__):
         return value[key]
     if kind in (list, *_DICTS):
         if o.is_fresh(value) or id(value) in o.containers:
@@ -146,6 +149,8 @@ def get_item(o: Observer, value: Any, key: Any) -> Any:
             o.stop(f"it reads a dict by a {type(key).__name__}")
             return value[key]
         found = dict.get(value, key, MISSING)
+        if type(found) is float and _is_group(value):
+            return o.live(value, key, found)
         o.note("item", value, key, found)
         if found is MISSING:
             if kind is defaultdict and value.default_factory is not None:
@@ -172,6 +177,8 @@ def get_item(o: Observer, value: Any, key: Any) -> Any:
 def set_item(o: Observer, new: Any, value: Any, key: Any) -> None:
     """Do `value[key] = new`, observed."""
     kind = type(value)
+    if type(new) is LiveNumber and not o.is_fresh(value):
+        new = plain(new)
     if isinstance(value, Tensor):
         o.use(value)
         read_inside(o, key)
@@ -296,9 +303,28 @@ def _compares_plainly(value: Any) -> bool:
     return is_constant(value) or type(value).__eq__ is object.__eq__
 
 
+def _is_group(own: dict[Any, Any]) -> bool:
+    """Return whether a dict is a parameter group of an optimizer."""
+    return "params" in own and "lr" in own
+
+
+def _live_copy(o: Observer, own: dict[Any, Any]) -> dict[Any, Any]:
+    o.note("keys", own, None, tuple(own))
+    made: dict[Any, Any] = o.make({})
+    for key, value in own.items():
+        if type(value) is float:
+            made[key] = o.live(own, key, value)
+        else:
+            o.note("item", own, key, value)
+            made[key] = o.see(value)
+    return made
+
+
 def _of_dict(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if name in ("get", "__contains__", "setdefault") and _is_key(o, args[0]):
         found = dict.get(owner, args[0], MISSING)
+        if name == "get" and type(found) is float and _is_group(owner):
+            return o.live(owner, args[0], found)
         if name != "setdefault" or found is not MISSING:
             o.note("item", owner, args[0], found)
             return o.see(function(*args)) if found is not MISSING else function(*args)
@@ -310,6 +336,8 @@ def _of_dict(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any,
     if name == "keys" or name in ("__iter__", "__reversed__"):
         o.note("keys", owner, None, tuple(owner))
         return o.make(function(*args))
+    if name == "copy" and _is_group(owner):
+        return _live_copy(o, owner)
     if name in ("values", "items", "copy", "__eq__", "__ne__", "__or__"):
         o.note_dict(owner)
         for each in args:

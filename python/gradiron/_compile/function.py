@@ -54,15 +54,19 @@ class Captured:
     """
 
     def __init__(self, observer: Observer, arguments: Arguments, program: Any, result: Template, effects: list[Any]) -> None:
+        live = set(program.numbers) - observer.fixed
+        for number, (owner, key, value) in enumerate(observer.live_numbers):
+            if number not in live:
+                observer.reads["item", id(owner), key] = (owner, value)
+        self.live = [(owner, key, number in live) for number, (owner, key, _) in enumerate(observer.live_numbers)]
         self.reads = ordered(observer)
         self.guards = _core.Guards(self.reads, MISSING)
         self.pinned = [(number, arguments.tensors[number]) for number in sorted(observer.pinned)]
-        self.objects = arguments.objects
+        self.objects = [*arguments.objects, *observer.held]
         self.program = program
         self.known = observer.known[len(arguments.tensors) :]
         self.result = result
         self.effects = effects
-        self.numbers: tuple[float, ...] = ()
 
     def differs(self, arguments: Arguments) -> tuple[str, Any] | None:
         """Return the words and the mark of the first read that differs from the capture's."""
@@ -81,7 +85,11 @@ class Captured:
         Args:
             arguments: the arguments of this call.
         """
-        made = self.program.replay(tuple(arguments.tensors), self.numbers)
+        numbers = tuple([owner.get(key) if used else 0.0 for owner, key, used in self.live])
+        for number in numbers:
+            if type(number) is not float:
+                return "a number that the replay reads anew is no float"
+        made = self.program.replay(tuple(arguments.tensors), numbers)
         if type(made) is str:
             return made
         for kind, owner, key, value in self.effects:

@@ -13,6 +13,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .guards import MISSING, cell_contents, matches
+from .live import LiveNumber
 from .reasons import Reason
 
 __all__ = ["Notes", "class_dict", "current", "is_active", "is_rewritten", "observe_code"]
@@ -102,6 +103,10 @@ class Notes:
         self.found: list[types.CodeType] = []
         self.trusted = 0
         self.kept: list[Any] = []
+        self.held: list[Any] = []
+        self.live_numbers: list[tuple[dict[Any, Any], Any, float]] = []
+        self.live_indices: dict[tuple[int, Any], int] = {}
+        self.fixed: set[int] = set()
         self.missing = MISSING
         self.grads: dict[int, Any] = {}
         self.fullgraph = fullgraph
@@ -184,7 +189,7 @@ class Notes:
 
     def note_type(self, value: Any) -> None:
         """Note the class of an older object."""
-        if id(value) not in self.fresh and class_dict(type(value)) is not None and not isinstance(value, Tensor):
+        if type(value) is not LiveNumber and id(value) not in self.fresh and class_dict(type(value)) is not None and not isinstance(value, Tensor):
             self.note("type", value, None, type(value))
 
     def note_cells(self, function: types.FunctionType) -> None:
@@ -252,6 +257,16 @@ class Notes:
         elif number >= self.arguments:
             self.reads["tensor", id(tensor), None] = (tensor, _core.tensor_kind(tensor))
 
+    def hold(self, value: Any) -> Any:
+        """Keep an object as long as the capture."""
+        self.held.append(value)
+        return value
+
+    def is_argument(self, tensor: Tensor) -> bool:
+        """Return whether a tensor is an argument without attributes of its own: those that have some are compared by identity."""
+        number = self.numbers.get(id(tensor))
+        return number is not None and number < self.arguments and not tensor.__dict__
+
     def pin(self, value: Any) -> None:
         """Note that the call depends on which object a value is."""
         number = self.numbers.get(id(value))
@@ -261,6 +276,16 @@ class Notes:
     def trust(self) -> _Trust:
         """Under `with`, let Python run unobserved: it is known to read nothing that may change."""
         return _Trust(self)
+
+    def live(self, owner: dict[Any, Any], key: Any, value: float) -> float:
+        """Return a float of an older dict as a number that each replay reads anew."""
+        if (id(owner), key) in self.written:
+            return value
+        index = self.live_indices.get((id(owner), key))
+        if index is None:
+            index = self.live_indices[id(owner), key] = len(self.live_numbers)
+            self.live_numbers.append((owner, key, value))
+        return LiveNumber(value, index, self.fixed.add)
 
     def keep(self, value: Any) -> None:
         """Keep an object, whose identity was noted, until the call has ended."""

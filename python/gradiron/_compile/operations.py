@@ -10,6 +10,7 @@ from .._core import Tensor
 from . import containers
 from .attributes import lookup
 from .guards import MISSING, is_constant
+from .live import plain
 
 if TYPE_CHECKING:
     from .observer import Observer
@@ -66,6 +67,7 @@ def _has_plain_value(value: Any) -> bool:
 
 def binary(o: Observer, sign: str, left: Any, right: Any) -> Any:
     """Return `left + right`, observed."""
+    left, right = plain(left), plain(right)
     function, name = _BINARY[sign]
     if is_constant(left) and is_constant(right):
         return function(left, right)
@@ -89,6 +91,7 @@ def binary(o: Observer, sign: str, left: Any, right: Any) -> Any:
 
 def inplace(o: Observer, sign: str, left: Any, right: Any) -> Any:
     """Return the result of `left += right`, observed."""
+    left, right = plain(left), plain(right)
     name = _BINARY[sign][1]
     if is_constant(left):
         return binary(o, sign, left, right)
@@ -113,6 +116,7 @@ def inplace(o: Observer, sign: str, left: Any, right: Any) -> Any:
 
 def unary(o: Observer, sign: str, value: Any) -> Any:
     """Return `-value`, observed."""
+    value = plain(value)
     function, name = _UNARY[sign]
     if is_constant(value):
         return function(value)
@@ -125,6 +129,7 @@ def unary(o: Observer, sign: str, value: Any) -> Any:
 
 def compare(o: Observer, sign: str, left: Any, right: Any) -> Any:
     """Return `left < right`, observed."""
+    left, right = plain(left), plain(right)
     if sign in ("is", "is not"):
         for value in (left, right):
             if is_constant(value) and type(value) not in _SINGLE and not isinstance(value, type(_dtype())):
@@ -194,6 +199,7 @@ def _contains(o: Observer, owner: Any, value: Any) -> bool:
 
 def tested(o: Observer, value: Any) -> Any:
     """Return a value whose truth is asked for, observed."""
+    value = plain(value)
     if is_constant(value):
         return value
     if isinstance(value, Tensor):
@@ -231,6 +237,7 @@ def is_printable(o: Observer, value: Any) -> bool:
 
 def formatted(o: Observer, value: Any) -> Any:
     """Return a value that is shown, observed."""
+    value = plain(value)
     if not is_printable(o, value):
         o.stop(f"it shows a {'tensor' if isinstance(value, Tensor) else type(value).__name__}")
     return value
