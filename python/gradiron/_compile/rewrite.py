@@ -43,13 +43,10 @@ def rewrite(code: types.CodeType, module: dict[str, Any], unit: Any) -> tuple[ty
         Unrewritable: if the function does something that is not understood.
     """
     node, _ = tree_of(code, module)
-    if not isinstance(node, ast.Lambda):
-        # Stands for the name of the function itself, which nobody reads.
-        pass
     rewriter = _Rewriter(code.co_freevars)
     made = rewriter.unit(node)
     try:
-        new = compiled(made, code)
+        new = compiled(made, code, set())
     except (SyntaxError, ValueError, RecursionError) as error:
         raise Unrewritable(f"its rewritten form does not compile: {error}") from None
     prefix = getattr(new, "co_qualname", None)

@@ -7,8 +7,10 @@ import __future__
 import ast
 import copy
 import linecache
+import re
 import types
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 from .reasons import Unrewritable
@@ -55,20 +57,29 @@ class _File:
 def forget_sources() -> None:
     """Free the syntax trees of all files."""
     _files.clear()
+    _imports.clear()
+
+
+def _lines(file: str, module: dict[str, Any]) -> list[str]:
+    linecache.checkcache(file)
+    lines = linecache.getlines(file, module)
+    if not lines:
+        raise Unrewritable("it has no source")
+    return lines
+
+
+def _parsed(text: str, file: str) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text, file)
 
 
 def _read(file: str, module: dict[str, Any]) -> _File:
     found = _files.get(file)
     if found is not None:
         return found
-    linecache.checkcache(file)
-    lines = linecache.getlines(file, module)
-    if not lines:
-        raise Unrewritable("it has no source")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse("".join(lines), file)
+        tree = _parsed("".join(_lines(file, module)), file)
     except SyntaxError:
         raise Unrewritable("its source does not parse") from None
     found = _files[file] = _File(tree)
@@ -87,7 +98,11 @@ def tree_of(code: types.CodeType, module: dict[str, Any]) -> tuple[Function, str
     Raises:
         Unrewritable: if there is no source, or if another one runs than what the file holds now.
     """
-    for node, owner in _read(code.co_filename, module).functions.get(code.co_firstlineno, ()):
+    quick = _from_block(code, module)
+    if quick is not None:
+        return quick
+    file = _read(code.co_filename, module)
+    for node, owner in file.functions.get(code.co_firstlineno, ()):
         if isinstance(node, ast.AsyncFunctionDef):
             if node.name == code.co_name:
                 raise Unrewritable("it is async")
@@ -97,12 +112,85 @@ def tree_of(code: types.CodeType, module: dict[str, Any]) -> tuple[Function, str
         for part in ast.walk(node):
             if isinstance(part, ast.ClassDef):
                 raise Unrewritable(f"it defines a class, {part.name}")
-        found = _bare(copy.deepcopy(node))
-        if owner is not None:
-            _Mangled(owner).visit(found)
-        if same_code(compiled(found, code), code):
+        found = _ready(copy.deepcopy(node), owner)
+        if same_code(compiled(found, code, file.imported), code):
             return found, owner
     raise Unrewritable("its source is not what runs")
+
+
+def _ready(node: Any, owner: str | None) -> Any:
+    found = _bare(node)
+    if owner is not None:
+        _Mangled(owner).visit(found)
+    return found
+
+
+def _from_block(code: types.CodeType, module: dict[str, Any]) -> tuple[Function, str | None] | None:
+    """Return what `tree_of` does by parsing the function's own lines only; `None` if that does not give the code that runs."""
+    if not hasattr(code, "co_qualname") or code.co_name == "<lambda>":
+        return None
+    lines = _lines(code.co_filename, module)
+    first = code.co_firstlineno - 1
+    if first >= len(lines):
+        return None
+    indent = len(lines[first]) - len(lines[first].lstrip())
+    end = _last_line(code)
+    while end < len(lines):
+        text = lines[end]
+        if text.strip() and not text.lstrip().startswith("#") and len(text) - len(text.lstrip()) <= indent:
+            break
+        end += 1
+    block = "".join(lines[first:end])
+    try:
+        tree = _parsed(f"if 1:\n{block}" if indent else block, code.co_filename)
+        node: Any = tree.body[0].body[0] if indent else tree.body[0]  # type: ignore[attr-defined]
+    except (SyntaxError, IndexError):
+        return None
+    if not isinstance(node, ast.FunctionDef) or any(isinstance(part, ast.ClassDef) for part in ast.walk(node)):
+        return None
+    ast.increment_lineno(node, first - 1 if indent else first)
+    owner = _class_of(code.co_qualname)
+    node = _ready(node, owner)
+    return (node, owner) if same_code(compiled(node, code, _imported(code.co_filename, lines)), code) else None
+
+
+def _last_line(code: types.CodeType) -> int:
+    last = max((line for _, _, line in code.co_lines() if line is not None), default=code.co_firstlineno)
+    return max([last, *(_last_line(const) for const in code.co_consts if isinstance(const, types.CodeType))])
+
+
+def _class_of(name: str) -> str | None:
+    """Return the innermost class in a qualified name, without the last part."""
+    parts = name.split(".")
+    for at in range(len(parts) - 2, -1, -1):
+        if parts[at] != "<locals>" and parts[at + 1] != "<locals>":
+            return parts[at]
+    return None
+
+
+_imports: dict[str, set[str]] = {}
+_IMPORT = re.compile(r"(?:from\s+[\w.]+\s+)?import\s+(\([^)]*\)|[^\n(]*(?:\\\n[^\n]*)*)", re.MULTILINE)
+
+
+def _imported(file: str, lines: list[str]) -> set[str]:
+    """Return names that a module seems to import: where that is wrong, the code differs."""
+    found = _imports.get(file)
+    if found is None:
+        found = _imports[file] = set()
+        for match in _IMPORT.finditer("".join(line for line in _import_lines(lines))):
+            for part in match[1].strip("()").replace("\\\n", " ").split(","):
+                words = part.partition("#")[0].split()
+                if words:
+                    found.add(words[-1].partition(".")[0] if len(words) == 1 else words[-1])
+    return found
+
+
+def _import_lines(lines: list[str]) -> Iterator[str]:
+    inside = False
+    for line in lines:
+        if inside or line.startswith(("import ", "from ")):
+            yield line.partition("#")[0].rstrip() + "\n"
+            inside = ("(" in line or inside) and ")" not in line
 
 
 def _bare(node: Any) -> Any:
@@ -154,8 +242,14 @@ def _global_names(code: types.CodeType) -> set[str]:
     return found
 
 
-def compiled(node: Any, code: types.CodeType) -> types.CodeType:
-    """Compile a function's syntax tree with the free names, file and features of a code object."""
+def compiled(node: Any, code: types.CodeType, imported: set[str]) -> types.CodeType:
+    """Compile a function's syntax tree with the free names, file and features of a code object.
+
+    Args:
+        node: the syntax tree.
+        code: the code object.
+        imported: the names that its module imports.
+    """
     line = code.co_firstlineno
     place = {"lineno": line, "col_offset": 0, "end_lineno": line, "end_col_offset": 0}
     made = node if isinstance(node, ast.FunctionDef) else ast.Expr(node)
@@ -167,8 +261,8 @@ def compiled(node: Any, code: types.CodeType) -> types.CodeType:
         for key, value in place.items():
             if "lineno" in top._attributes and (top is not node):
                 setattr(top, key, value)
-    imported = _files[code.co_filename].imported.intersection(_global_names(code))
-    imports = [ast.Import([ast.alias(name, None)]) for name in sorted(imported)]
+    own = sorted(imported.intersection(_global_names(code)))
+    imports = [ast.Import([ast.alias(name, None)]) for name in own]
     tree = ast.fix_missing_locations(ast.Module([*imports, outer], []))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
