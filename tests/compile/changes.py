@@ -1599,7 +1599,12 @@ def batch_norm():
     def f(x):
         return layer(x.expand(2, 3))
 
-    return f, lambda: layer.running_mean.fill_(0.5), setter(layer, "eps", 0.1), setter(layer, "running_var", torch.full((3,), 4.0))
+    return (
+        f,
+        lambda: layer.running_mean.fill_(0.5),
+        setter(layer, "eps", 0.1),
+        setter(layer, "running_var", torch.full((3,), 4.0)),
+    )
 
 
 @case

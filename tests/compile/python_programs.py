@@ -135,7 +135,21 @@ def objects():
 @program()
 def operators_of_objects():
     a, b = Base(3), Base(4)
-    return (a + b).value, (1 + a).value, a == b, a != b, a < b, b > a, len(a), bool(Base(1)), not a, a[2:3], 3 in a, a(2, by=3), [*a]
+    return (
+        (a + b).value,
+        (1 + a).value,
+        a == b,
+        a != b,
+        a < b,
+        b > a,
+        len(a),
+        bool(Base(1)),
+        not a,
+        a[2:3],
+        3 in a,
+        a(2, by=3),
+        [*a],
+    )
 
 
 @program(5)
@@ -265,7 +279,12 @@ def walrus(n):
 @program("x", 2.5, [1])
 def strings(name, number, items):
     width = 8
-    return f"{name!r:>{width}}|{number:.2f}|{items}|{name=}|%d" % 3, "{} {a}".format(1, a=2), "%s" % name, ",".join(map(str, items))
+    return (
+        f"{name!r:>{width}}|{number:.2f}|{items}|{name=}|%d" % 3,
+        "{} {a}".format(1, a=2),
+        "%s" % name,
+        ",".join(map(str, items)),
+    )
 
 
 @program(1, 2, 3, d=4, e=5)
@@ -411,7 +430,14 @@ class Counting:
 
 @program()
 def iterators():
-    return list(Counting(3)), [x for x in Counting(2)], dict(a=1, **{"b": 2}), [*Counting(2)], next(iter([1, 2])), next(iter([]), "none")
+    return (
+        list(Counting(3)),
+        [x for x in Counting(2)],
+        dict(a=1, **{"b": 2}),
+        [*Counting(2)],
+        next(iter([1, 2])),
+        next(iter([]), "none"),
+    )
 
 
 @program()

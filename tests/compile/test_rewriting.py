@@ -156,13 +156,17 @@ class Program:
                 before = list(self.names)
                 body = inner()
                 self.names = before
-                lines.append(f"try:\n{body}\n    [][{self.expression()}]\nexcept IndexError:\n    out.append(-1)\nfinally:\n    a = a")
+                lines.append(
+                    f"try:\n{body}\n    [][{self.expression()}]\nexcept IndexError:\n    out.append(-1)\nfinally:\n    a = a"
+                )
             elif pick == 7:
                 outside = self.names
                 self.names = ["p", *outside]
                 value = self.expression()
                 self.names = outside
-                lines.append(f"def g(p, *rest, k=1):\n    out.append(k)\n    return p + len(rest), {value}\nout.append(g({self.expression()}, 1, k=2))")
+                lines.append(
+                    f"def g(p, *rest, k=1):\n    out.append(k)\n    return p + len(rest), {value}\nout.append(g({self.expression()}, 1, k=2))"
+                )
             elif pick == 8:
                 lines.append(f"x, (y, *z) = {self.expression()}, (1, {self.expression()}, 3)\nout[:0] = [x, y, len(z)]")
             else:

@@ -48,7 +48,7 @@ def test_after_a_change_compiled_equals_eager(build):
         plain_change()
         change()
         check()
-    del compiled
+
     gc.collect()
 
 

@@ -7,6 +7,7 @@ import functools
 import types
 from typing import TYPE_CHECKING, Any
 
+from .. import _core
 from .._core import Tensor
 from .guards import MISSING, matches
 from .known import TENSOR_ATTRIBUTES
@@ -46,7 +47,7 @@ def own_dict(value: Any) -> dict[str, Any] | None:
 def get_attr(o: Observer, value: Any, name: str) -> Any:
     """Return `getattr(value, name)`, observed."""
     cls = type(value)
-    if cls is types.ModuleType or isinstance(value, types.ModuleType):
+    if cls is types.ModuleType:
         return _of_module(o, value, name)
     if isinstance(value, type):
         return _of_class(o, value, name)
@@ -56,18 +57,35 @@ def get_attr(o: Observer, value: Any, name: str) -> Any:
         if name in ("__func__", "__self__"):
             return getattr(value, name)
         return get_attr(o, value.__func__, name)
-    how = lookup(cls, "__getattribute__")
-    if how not in _GETATTRIBUTES and not isinstance(how, types.WrapperDescriptorType):
-        o.stop(f"class {cls.__name__} has its own __getattribute__")
-        return getattr(value, name)
     if isinstance(value, Tensor):
         o.use(value)
     o.note_type(value)
+    how = lookup(cls, "__getattribute__")
+    if isinstance(how, types.FunctionType):
+        o.stop(f"class {cls.__name__} has its own __getattribute__")
+        return getattr(value, name)
+    try:
+        found = _found(o, value, cls, name, how)
+    except AttributeError:
+        if not isinstance(lookup(cls, "__getattr__"), types.FunctionType):
+            raise
+        found = MISSING
+    return _fallback(o, value, cls, name) if found is MISSING else found
+
+
+def _found(o: Observer, value: Any, cls: type, name: str, how: Any) -> Any:
+    """Return an attribute without asking `__getattr__`; `MISSING` if there is none."""
     o.note_class(cls, name)
     raw = lookup(cls, name)
-    descriptor = type(raw)
-    if raw is not MISSING and (lookup(descriptor, "__set__") is not MISSING or lookup(descriptor, "__delete__") is not MISSING):
+    kind = type(raw)
+    if raw is not MISSING and (lookup(kind, "__set__") is not MISSING or lookup(kind, "__delete__") is not MISSING):
         return _by_descriptor(o, value, cls, name, raw)
+    if how not in _GETATTRIBUTES and not isinstance(value, Tensor):
+        # C looks in its own places, as thread-local objects do.
+        found = getattr(value, name, MISSING)
+        if raw is MISSING or found is raw:
+            o.note("attr", value, name, found)
+            return found if found is MISSING else o.see(found)
     own = own_dict(value)
     if own is not None:
         fresh = o.is_fresh(value)
@@ -75,38 +93,45 @@ def get_attr(o: Observer, value: Any, name: str) -> Any:
             o.note("vars", value, None, own)
             o.note("item", own, name, own.get(name, MISSING))
         if name in own:
-            return o.see(own[name]) if not fresh else own[name]
-    if raw is not MISSING:
-        return _bound(o, value, cls, name, raw)
+            return own[name] if fresh else o.see(own[name])
+    return raw if raw is MISSING else _bound(o, value, cls, name, raw)
+
+
+def _fallback(o: Observer, value: Any, cls: type, name: str) -> Any:
+    """Return what `__getattr__` gives for an attribute that is not there."""
+    if isinstance(value, types.ModuleType):
+        return _of_module(o, value, name)
     o.note_class(cls, "__getattr__")
     fallback = lookup(cls, "__getattr__")
-    if fallback is MISSING:
-        return getattr(value, name)
-    if not isinstance(fallback, types.FunctionType):
-        o.stop(f"class {cls.__name__} has a __getattr__ that is not a function")
-        return getattr(value, name)
-    return o.call(fallback, value, name)
+    if isinstance(fallback, types.FunctionType):
+        return o.call(fallback, value, name)
+    found = getattr(value, name)
+    o.stop(f"it reads {name} of a {cls.__name__}, which C finds in its own way")
+    return found
+
+
+def _of_tensor(o: Observer, value: Any, name: str) -> Any:
+    """Return an attribute of a tensor that C computes."""
+    if name == "__dict__":
+        return _whole_dict(o, value)
+    found = getattr(value, name)
+    if name not in TENSOR_ATTRIBUTES:
+        o.stop(f"it reads {name} of a tensor")
+    elif isinstance(found, Tensor):
+        # The core finds a gradient through its leaf.
+        (o.grads if name in ("grad", "_grad") else o.fresh)[id(found)] = found
+    elif isinstance(found, _core.Node) and o.is_fresh(value):
+        o.make(found)
+    return found
 
 
 def _by_descriptor(o: Observer, value: Any, cls: type, name: str, raw: Any) -> Any:
     """Return an attribute that a class rules over: a property, a slot, an attribute of C."""
     kind = type(raw)
-    if isinstance(value, Tensor) and isinstance(raw, (types.GetSetDescriptorType, property)):
-        if name not in TENSOR_ATTRIBUTES and isinstance(raw, types.GetSetDescriptorType):
-            if name == "__dict__":
-                return _whole_dict(o, value)
-            o.stop(f"it reads {name} of a tensor")
-            return getattr(value, name)
-        if isinstance(raw, types.GetSetDescriptorType):
-            found = getattr(value, name)
-            if isinstance(found, Tensor):
-                # The core finds a gradient through its leaf.
-                (o.grads if name in ("grad", "_grad") else o.fresh)[id(found)] = found
-            return found
-    if kind is property or isinstance(raw, property):
-        if raw.fget is None:
-            return getattr(value, name)
-        return o.call(raw.fget, value)
+    if isinstance(value, Tensor) and kind is types.GetSetDescriptorType:
+        return _of_tensor(o, value, name)
+    if isinstance(raw, property):
+        return getattr(value, name) if raw.fget is None else o.call(raw.fget, value)
     if isinstance(raw, _C_DESCRIPTORS):
         if name == "__class__":
             return type(value)
@@ -205,6 +230,9 @@ def _of_class(o: Observer, cls: Any, name: str) -> Any:
         found = getattr(cls, name)
         o.note("attr", cls, name, found)
         return found
+    if isinstance(lookup(meta, "__getattribute__"), types.FunctionType):
+        o.stop(f"class {cls.__name__} has a metaclass with its own __getattribute__")
+        return getattr(cls, name)
     o.note_class(meta, name)
     ruled = lookup(meta, name)
     if ruled is not MISSING and lookup(type(ruled), "__set__") is not MISSING:

@@ -17,7 +17,7 @@ from .attributes import get_attr, lookup, plain_set_attr, set_attr
 from .guards import MISSING, is_constant
 from .known import CORE, ITERTOOLS, KIND_CHANGES, PURE, PURE_METHODS, refused_core, refused_method
 from .live import LiveNumber, plain
-from .notes import is_rewritten
+from .notes import class_dict, is_rewritten
 from .reasons import Unrewritable
 from .runtime import new_unit
 
@@ -169,34 +169,9 @@ _NUMBERS = (int, float, bool, complex, str, bytes, range, slice, object)
 
 
 def _class(o: Observer, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if cls not in _CONTAINERS and cls not in _WALKERS:
-        args = tuple(map(_ordinary, args)) if cls in _NUMBERS or cls is type else args
-    if cls is type and len(args) == 1:
-        o.note_type(args[0])
-        return type(args[0])
-    if cls in _CONTAINERS:
-        given = [containers.walked(o, each) for each in args]
-        return o.make(cls(*given, **kwargs))
-    if cls is defaultdict:
-        given = [containers.walked(o, each) if number else each for number, each in enumerate(args)]
-        return o.make(cls(*given, **kwargs))
-    if cls in _WALKERS:
-        return o.make(cls(*(containers.walked(o, each) for each in args), **kwargs))
-    if cls is map:
-        return o.make(_map(o, *args))
-    if cls is filter:
-        return o.make(_filter(o, *args))
-    if cls in _NUMBERS:
-        for each in args:
-            if not _is_plain(each) and not (cls is str and o.is_printable(each)):
-                if isinstance(each, Tensor):
-                    o.stop(f"{cls.__name__}() reads the elements of a tensor")
-                else:
-                    o.stop(f"it calls {cls.__name__}() of a {type(each).__name__}")
-                break
-        return o.make(cls(*args, **kwargs))
-    if cls in (_core.device, _core.dtype) or cls is super or cls in (staticmethod, classmethod, property, functools.partial):
-        return o.make(cls(*args, **kwargs))
+    known = _known_class(o, cls, args, kwargs)
+    if known is not MISSING:
+        return known
     meta = type(cls)
     if meta is not type:
         o.note_class(meta, "__call__")
@@ -205,30 +180,55 @@ def _class(o: Observer, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
             return o.call(how, cls, *args, **kwargs)
     o.note_class(cls, "__new__")
     o.note_class(cls, "__init__")
-    new, init = lookup(cls, "__new__"), lookup(cls, "__init__")
+    init = lookup(cls, "__init__")
+    made = o.make(_new(o, cls, init, args, kwargs))
+    if isinstance(made, cls) and o.is_fresh(made):
+        if isinstance(init, types.FunctionType):
+            o.call(init, made, *args, **kwargs)
+        elif init is not object.__init__ and issubclass(cls, (BaseException, *_CONTAINERS)):
+            init(made, *args, **kwargs)
+    return made
+
+
+def _known_class(o: Observer, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return an instance of a class of Python's own; `MISSING` for other classes."""
+    if cls is type and len(args) == 1:
+        value = plain(args[0])
+        o.note_type(value)
+        return type(value)
+    if cls in _CONTAINERS or cls in _WALKERS:
+        return o.make(cls(*[containers.walked(o, each) for each in args], **kwargs))
+    if cls is defaultdict:
+        return o.make(cls(*args[:1], *[containers.walked(o, each) for each in args[1:]], **kwargs))
+    if cls is map or cls is filter:
+        return o.make((_map if cls is map else _filter)(o, *args))
+    if cls in _NUMBERS:
+        args = tuple(map(_ordinary, args))
+        for each in args:
+            if not _is_plain(each) and not (cls is str and o.is_printable(each)):
+                what = "reads the elements of a tensor" if isinstance(each, Tensor) else f"gets a {type(each).__name__}"
+                o.stop(f"{cls.__name__}() {what}")
+        return o.make(cls(*args, **kwargs))
+    if cls in (_core.device, _core.dtype, super, staticmethod, classmethod, property, functools.partial):
+        return o.make(cls(*args, **kwargs))
+    return MISSING
+
+
+def _new(o: Observer, cls: Any, init: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Do what `__new__` does, and all of `cls(…)` where that is written in C."""
+    new = lookup(cls, "__new__")
     if isinstance(new, staticmethod):
         new = new.__func__
     if isinstance(new, types.FunctionType):
-        made = o.call(new, cls, *args, **kwargs)
-    elif new is object.__new__:
-        made = object.__new__(cls) if init is not object.__init__ else cls(*args, **kwargs)
-    elif issubclass(cls, (BaseException, *_CONTAINERS)) or new in _CORE_NEW:
-        made = new(cls, *[containers.walked(o, each) if isinstance(each, list) else each for each in args], **kwargs)
-    elif not cls.__flags__ & 1 << 9:
+        return o.call(new, cls, *args, **kwargs)
+    if new is object.__new__:
+        return object.__new__(cls) if init is not object.__init__ else cls(*args, **kwargs)
+    if issubclass(cls, (BaseException, *_CONTAINERS)) or new in _CORE_NEW:
+        return new(cls, *[containers.walked(o, each) if isinstance(each, list) else each for each in args], **kwargs)
+    if cls.__module__.partition(".")[0] != "gradiron" or issubclass(cls, Tensor) or cls is _core.Generator:
         o.stop(f"it makes a {cls.__name__}, which is not known to be free of hidden inputs and outputs")
-        return cls(*args, **kwargs)
-    elif cls.__module__.partition(".")[0] == "gradiron" and cls is not Tensor:
-        return o.make(cls(*args, **kwargs))
-    else:
-        o.stop(f"it makes a {cls.__name__}, whose __new__ is not known")
-        return cls(*args, **kwargs)
-    o.make(made)
-    if isinstance(made, cls):
-        if isinstance(init, types.FunctionType):
-            o.call(init, made, *args, **kwargs)
-        elif init is not object.__init__ and init is not MISSING:
-            init(made, *args, **kwargs)
-    return made
+    _pass(o, args, kwargs)
+    return new(cls, *args, **kwargs)
 
 
 _CORE_NEW = (_core.GradSwitch.__new__, _core.new_no_grad, _core.new_enable_grad)
@@ -246,7 +246,7 @@ def _filter(o: Observer, function: Any, source: Any) -> Any:
 
 
 def _is_plain(value: Any) -> bool:
-    return is_constant(value) or type(value) in (list, tuple, dict) and not value
+    return is_constant(value) or (type(value) in (list, tuple, dict) and not value)
 
 
 # Functions of C.
@@ -273,12 +273,14 @@ def _builtin(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str
     if handler is not None:
         return handler(o, *args, **kwargs)
     if id(function) in PURE:
-        if all(map(_is_plain, args)) and all(map(_is_plain, kwargs.values())):
+        if function is not callable and all(map(_is_plain, args)) and all(map(_is_plain, kwargs.values())):
             return function(*args, **kwargs)
         if function in (abs, round, pow, divmod) and isinstance(args[0], Tensor):
             _pass(o, args, kwargs)
             return _made(o, function(*args, **kwargs))
         if function is callable:
+            o.note_type(args[0])
+            o.note_class(type(args[0]), "__call__")
             return function(*args)
         o.stop(f"it calls {name}() of a {', '.join(type(each).__name__ for each in args)}")
         return function(*args, **kwargs)
@@ -326,50 +328,52 @@ def _method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, 
     """Call a method of C."""
     kind = type(owner)
     if isinstance(owner, Tensor):
-        if refused_method(name):
-            o.stop(f"it calls {name}() of a tensor")
-        elif name in KIND_CHANGES and not o.is_fresh(owner):
-            if not (
-                name == "requires_grad_" and (args[0] if args else kwargs.get("requires_grad", True)) == owner.requires_grad
-            ):
-                o.stop(f"it calls {name}() of a tensor that is older than the call")
-        else:
-            o.use(owner)
-            _pass(o, args, kwargs)
-        return _made(o, function(*args, **kwargs))
+        return _of_tensor(o, function, owner, name, args, kwargs)
     if kind in PURE_METHODS or (kind is type and owner in PURE_METHODS):
         given = [containers.walked(o, each) for each in args] if name == "join" else args
         if not all(map(o.is_printable, args)) and name != "join" and not isinstance(owner, (tuple, frozenset)):
             o.stop(f"it calls {name}() with a {', '.join(type(each).__name__ for each in args)}")
-            return function(*args, **kwargs)
         return o.make(function(*given, **kwargs))
     if isinstance(owner, (list, dict, set, deque)):
         return containers.method(o, function, owner, name, args, kwargs)
     if isinstance(owner, (_core.GradSwitch, _core.Program)):
         _pass(o, args, kwargs)
         return function(*args, **kwargs)
-    if o.is_fresh(owner) and isinstance(owner, (types.GeneratorType, BaseException, type)):
-        return function(*args, **kwargs)
-    if kind is type and owner is dict and name == "fromkeys":
-        return o.make(function(*(containers.walked(o, each) for each in args)))
-    if isinstance(owner, types.FunctionType) and name == "__get__":
+    if isinstance(owner, types.FunctionType) and name in ("__get__", "__call__"):
+        if name == "__call__":
+            return o.call(owner, *args, **kwargs)
         return owner if args[0] is None else types.MethodType(owner, args[0])
-    if isinstance(owner, types.FunctionType) and name == "__call__":
-        return o.call(owner, *args, **kwargs)
+    if owner is dict and name == "fromkeys":
+        return o.make(function(*(containers.walked(o, each) for each in args)))
     if name == "__new__" and isinstance(owner, type):
         return o.make(function(*args, **kwargs))
-    if name in ("__init__", "__init_subclass__"):
-        return function(*args, **kwargs)
-    o.stop(f"it calls {name}() of a {kind.__name__}, which is not known to be free of hidden inputs and outputs")
+    known = o.is_fresh(owner) and isinstance(owner, (types.GeneratorType, BaseException, type))
+    if not known and function is not object.__init__ and name != "__init_subclass__":
+        o.stop(f"it calls {name}() of a {kind.__name__}, which is not known to be free of hidden inputs and outputs")
     return function(*args, **kwargs)
+
+
+def _of_tensor(o: Observer, function: Any, owner: Tensor, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if refused_method(name):
+        o.stop(f"it calls {name}() of a tensor")
+    elif name in KIND_CHANGES and not o.is_fresh(owner):
+        wanted = args[0] if args else kwargs.get("requires_grad", True)
+        if name != "requires_grad_" or wanted != owner.requires_grad:
+            o.stop(f"it calls {name}() of a tensor that is older than the call")
+    else:
+        o.use(owner)
+        _pass(o, args, kwargs)
+    return _made(o, function(*args, **kwargs))
 
 
 def _pass(o: Observer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Note what a function of the core reads of its arguments."""
-    for each in args:
+    for each in (*args, *kwargs.values()):
         containers.read_inside(o, each)
-    for each in kwargs.values():
-        containers.read_inside(o, each)
+        if isinstance(each, type):
+            # The core calls these of a class of `torch.autograd.Function`.
+            for name in ("forward", "backward", "setup_context", "vjp", "jvp", "vmap"):
+                o.note_class(each, name)
 
 
 def _made(o: Observer, value: Any) -> Any:
@@ -422,6 +426,7 @@ def _isinstance(o: Observer, value: Any, cls: Any) -> bool:
                 return True
         else:
             o.note_type(value)
+            o.note_registry(each)
             with o.trust():
                 if isinstance(value, each):
                     return True
@@ -437,6 +442,9 @@ def _classes(cls: Any) -> list[Any]:
 
 
 def _issubclass(o: Observer, value: Any, cls: Any) -> bool:
+    if isinstance(value, type) and class_dict(value) is not None:
+        o.note("attr", value, "__mro__", value.__mro__)
+    o.note_registry(cls)
     with o.trust():
         return issubclass(value, cls)
 

@@ -36,8 +36,7 @@ def walked(o: Observer, value: Any) -> Any:
         o.note_elements(value)
         return value
     if kind in _DICTS:
-        if not o.is_fresh(value) and id(value) not in o.containers:
-            o.note("keys", value, None, tuple(value))
+        o.note_keys(value)
         return value
     if o.is_fresh(value) and isinstance(value, (*_VIEWS, *_PASSIVE)):
         return value
@@ -95,6 +94,24 @@ def read_inside(o: Observer, value: Any) -> None:
         o.note_dict(value)
         for each in value.values():
             read_inside(o, each)
+    elif not _is_inert(value):
+        o.stop(f"it passes a {type(value).__name__} to a function of C")
+
+
+_DUNDERS = ("__array__", "__index__", "__float__", "__int__", "__len__", "__getitem__", "__iter__", "__torch_function__",
+            "__bool__", "__dlpack__", "__array_interface__", "__complex__")  # fmt: skip
+
+
+def _is_inert(value: Any) -> bool:
+    """Return whether C takes nothing out of a value that is not part of its identity."""
+    kind = type(value)
+    if is_constant(value) or isinstance(value, (type, types.FunctionType, types.MethodType, types.BuiltinFunctionType)):
+        return True
+    if kind.__module__.partition(".")[0] == "gradiron" or isinstance(value, (int, float, str)):
+        return True
+    if kind in (set, frozenset) or not kind.__flags__ & 1 << 9:
+        return all(map(is_constant, value)) if kind in (set, frozenset) else isinstance(value, _PASSIVE)
+    return all(lookup(kind, name) is MISSING for name in _DUNDERS)
 
 
 def note_len(o: Observer, value: Any) -> None:
@@ -127,39 +144,13 @@ def get_item(o: Observer, value: Any, key: Any) -> Any:
         o.use(value)
         read_inside(o, key)
         return o.make(value[key])
-    if kind in (tuple, str, bytes, range) or isinstance(value, _core.Sizes) or (isinstance(value, tuple) and kind.__getitem__ is tuple.__getitem__):
+    if kind in (tuple, str, bytes, range) or isinstance(value, _core.Sizes):
         return value[key]
     if kind in (list, *_DICTS):
         if o.is_fresh(value) or id(value) in o.containers:
             found = value[key]
             return o.make(found) if isinstance(key, slice) else found
-        if kind is list:
-            if isinstance(key, int):
-                at = key if key >= 0 else key + len(value)
-                if key < 0:
-                    o.note("len", value, None, len(value))
-                if not 0 <= at < len(value):
-                    o.note("len", value, None, len(value))
-                elif (id(value), at) not in o.written:
-                    o.note("element", value, at, value[at])
-                return o.see(value[key])
-            o.note_elements(value)
-            return o.make(value[key])
-        if not _is_key(o, key):
-            o.stop(f"it reads a dict by a {type(key).__name__}")
-            return value[key]
-        found = dict.get(value, key, MISSING)
-        if type(found) is float and _is_group(value):
-            return o.live(value, key, found)
-        o.note("item", value, key, found)
-        if found is MISSING:
-            if kind is defaultdict and value.default_factory is not None:
-                o.note("attr", value, "default_factory", value.default_factory)
-                made = o.call(value.default_factory)
-                set_item(o, made, value, key)
-                return made
-            return value[key]
-        return o.see(found)
+        return _list_item(o, value, key) if kind is list else _dict_item(o, value, key)
     if isinstance(value, type):
         with o.trust():
             return o.make(value[key])  # `list[int]`
@@ -168,10 +159,37 @@ def get_item(o: Observer, value: Any, key: Any) -> Any:
         o.note_type(value)
         o.note_class(kind, "__getitem__")
         return o.call(how, value, key)
-    if o.is_fresh(value):
-        return value[key]
-    o.stop(f"it reads an item of a {kind.__name__}")
+    if not o.is_fresh(value) and how is not tuple.__getitem__:
+        o.stop(f"it reads an item of a {kind.__name__}")
     return value[key]
+
+
+def _list_item(o: Observer, value: list[Any], key: Any) -> Any:
+    if not isinstance(key, int):
+        o.note_elements(value)
+        return o.make(value[key])
+    at = key if key >= 0 else key + len(value)
+    if key < 0 or not 0 <= at < len(value):
+        o.note("len", value, None, len(value))
+    if 0 <= at < len(value):
+        o.note("element", value, at, value[at])
+    return o.see(value[key])
+
+
+def _dict_item(o: Observer, value: dict[Any, Any], key: Any) -> Any:
+    if not _is_key(o, key):
+        o.stop(f"it reads a dict by a {type(key).__name__}")
+        return value[key]
+    found = dict.get(value, key, MISSING)
+    if type(found) is float and _is_group(value):
+        return o.live(value, key, found)
+    o.note("item", value, key, found)
+    if found is MISSING and isinstance(value, defaultdict) and value.default_factory is not None:
+        o.note("attr", value, "default_factory", value.default_factory)
+        made = o.call(value.default_factory)
+        set_item(o, made, value, key)
+        return made
+    return value[key] if found is MISSING else o.see(found)
 
 
 def set_item(o: Observer, new: Any, value: Any, key: Any) -> None:
@@ -235,20 +253,24 @@ def del_item(o: Observer, value: Any, key: Any) -> None:
 _READS = frozenset(
     "copy count index __iter__ __reversed__ __eq__ __ne__ union intersection difference issubset issuperset".split()
 )
+_WALKS = frozenset(
+    """
+    update extend union intersection difference issubset issuperset isdisjoint symmetric_difference intersection_update
+    difference_update
+    """.split()
+)
 
 
 def method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a method of a list, dict, set or deque."""
     given = args
-    if name in ("update", "extend", "union", "intersection", "difference", "issubset", "issuperset", "isdisjoint",
-                "symmetric_difference", "intersection_update", "difference_update"):  # fmt: skip
+    if name in _WALKS:
         for each in args:
             if type(each) in _DICTS:
                 o.note_dict(each)
         given = tuple(walked(o, each) for each in args)
-    if name == "sort":
-        if kwargs.get("key") is not None or not all(map(is_constant, owner)):
-            o.stop("it sorts a list by a key, or of objects")
+    if name == "sort" and (kwargs.get("key") is not None or not all(map(is_constant, owner))):
+        o.stop("it sorts a list by a key, or of objects")
     if name in ("index", "count", "remove", "__contains__") and isinstance(owner, (list, deque)):
         if not all(_compares_plainly(each) for each in (*owner, *args)):
             o.stop(f"it calls {name}() of a list of tensors or objects")
@@ -257,31 +279,35 @@ def method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, .
         return o.make(found) if name in _MAKES else found
     if isinstance(owner, dict) and type(owner) in _DICTS:
         return _of_dict(o, function, owner, name, given, kwargs)
-    if isinstance(owner, (list, set)) and name in _READS:
-        o.note_elements(owner)
-        found = function(*given, **kwargs)
-        return o.make(found) if name in _MAKES else found
+    if type(owner) in (list, set):
+        return _of_list(o, function, owner, name, given, kwargs)
     if name == "__len__":
         note_len(o, owner)
-        return function()
-    if name == "__contains__":
+    else:
+        o.stop(f"it calls {name}() of a {type(owner).__name__} that is older than the call")
+    return function(*given, **kwargs)
+
+
+def _of_list(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a method of a list or set that is older than the call."""
+    if name in _READS or name == "__contains__":
         o.note_elements(owner)
-        return function(*args)
+        found = function(*args, **kwargs)
+        return o.make(found) if name in _MAKES else found
     if name == "__getitem__":
         return get_item(o, owner, *args)
     if name == "__setitem__":
         set_item(o, args[1], owner, args[0])
         return None
-    if isinstance(owner, list) and name == "append" and type(owner) is list:
-        o.store("append", owner, None, args[0])
-        return function(*args)
-    if isinstance(owner, set) and name in ("add", "discard") and type(owner) is set:
+    if name == "__len__":
+        note_len(o, owner)
+    elif name == "append":
+        o.store("append", owner, None, plain(args[0]))
+    elif name in ("add", "discard") and is_constant(args[0]) and (args[0] in owner) is (name == "add"):
         o.note_elements(owner)
-        if (args[0] in owner) is not (name == "add"):
-            o.stop(f"it changes a set that is older than the call by {name}()")
-        return function(*args)
-    o.stop(f"it calls {name}() of a {type(owner).__name__} that is older than the call")
-    return function(*given, **kwargs)
+    else:
+        o.stop(f"it calls {name}() of a {type(owner).__name__} that is older than the call")
+    return function(*args, **kwargs)
 
 
 # What these give back is new.
@@ -309,7 +335,7 @@ def _is_group(own: dict[Any, Any]) -> bool:
 
 
 def _live_copy(o: Observer, own: dict[Any, Any]) -> dict[Any, Any]:
-    o.note("keys", own, None, tuple(own))
+    o.note_keys(own)
     made: dict[Any, Any] = o.make({})
     for key, value in own.items():
         if type(value) is float:
@@ -321,20 +347,11 @@ def _live_copy(o: Observer, own: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def _of_dict(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if name in ("get", "__contains__", "setdefault") and _is_key(o, args[0]):
-        found = dict.get(owner, args[0], MISSING)
-        if name == "get" and type(found) is float and _is_group(owner):
-            return o.live(owner, args[0], found)
-        if name != "setdefault" or found is not MISSING:
-            o.note("item", owner, args[0], found)
-            return o.see(function(*args)) if found is not MISSING else function(*args)
-        set_item(o, args[1] if len(args) > 1 else None, owner, args[0])
-        return dict.get(owner, args[0])
-    if name == "pop" and len(args) == 2 and _is_key(o, args[0]) and args[0] not in owner:
-        o.note("item", owner, args[0], MISSING)
-        return args[1]
-    if name == "keys" or name in ("__iter__", "__reversed__"):
-        o.note("keys", owner, None, tuple(owner))
+    """Call a method of a dict that is older than the call."""
+    if name in ("get", "__contains__", "setdefault", "pop") and _is_key(o, args[0]):
+        return _of_key(o, function, owner, name, args)
+    if name in ("keys", "__iter__", "__reversed__"):
+        o.note_keys(owner)
         return o.make(function(*args))
     if name == "copy" and _is_group(owner):
         return _live_copy(o, owner)
@@ -343,9 +360,6 @@ def _of_dict(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any,
         for each in args:
             read_inside(o, each)
         return o.make(function(*args))
-    if name == "__len__":
-        note_len(o, owner)
-        return function()
     if name == "__getitem__":
         return get_item(o, owner, args[0])
     if name == "__setitem__":
@@ -357,8 +371,22 @@ def _of_dict(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any,
             for key, each in list(pairs):
                 set_item(o, each, owner, key)
         return None
-    if name == "clear" and not owner:
+    if name == "__len__" or (name == "clear" and not owner):
         note_len(o, owner)
-        return None
-    o.stop(f"it calls {name}() of a dict that is older than the call")
+    else:
+        o.stop(f"it calls {name}() of a dict that is older than the call")
     return function(*args, **kwargs)
+
+
+def _of_key(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, ...]) -> Any:
+    found = dict.get(owner, args[0], MISSING)
+    if name == "get" and type(found) is float and _is_group(owner):
+        return o.live(owner, args[0], found)
+    if found is MISSING and name == "setdefault":
+        set_item(o, args[1] if len(args) > 1 else None, owner, args[0])
+        return dict.get(owner, args[0])
+    if name == "pop" and found is not MISSING:
+        o.stop("it removes an item of a dict that is older than the call")
+    o.note("item", owner, args[0], found)
+    made = function(*args)
+    return made if found is MISSING or name == "__contains__" else o.see(made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import functools
 import gc
 import os
@@ -62,6 +63,7 @@ class Captured:
         self.reads = ordered(observer)
         self.guards = _core.Guards(self.reads, MISSING)
         self.pinned = [(number, arguments.tensors[number]) for number in sorted(observer.pinned)]
+        self.registry = observer.registry
         self.objects = [*arguments.objects, *observer.held]
         self.program = program
         self.known = observer.known[len(arguments.tensors) :]
@@ -73,6 +75,8 @@ class Captured:
         for number, tensor in self.pinned:
             if arguments.tensors[number] is not tensor:
                 return f"tensor {number} among the arguments is another object", ("pinned", number)
+        if self.registry is not None and self.registry != abc.get_cache_token():
+            return "a class was registered with an abstract base class", ("registry",)
         failed = self.guards.failed()
         if failed is None:
             return None
@@ -220,7 +224,9 @@ class CompiledFunction:
             if self.differed[mark] >= _DIFFERS:
                 self._say(key, Reason(f"{why[0]} differs from call to call"), final=True)
         if stance.forced == "fail_on_recompile" and self.captures:
-            raise RuntimeError(f"Detected recompile when torch.compile stance is 'fail_on_recompile'. {self.name}: {why or 'new'}")
+            raise RuntimeError(
+                f"Detected recompile when torch.compile stance is 'fail_on_recompile'. {self.name}: {why or 'new'}"
+            )
         if stance.forced == "eager_on_recompile" and self.captures:
             return self.function(*args, **kwargs)
         if self.eager.get(key, 0) >= _FAILS or sys.getprofile() is not None or not self.lock.acquire(blocking=False):
@@ -405,5 +411,3 @@ def as_function(compiled: CompiledFunction) -> Any:
     replayed._torchdynamo_orig_callable = compiled.function  # type: ignore[attr-defined]
     replayed._compiled = compiled  # type: ignore[attr-defined]
     return replayed
-
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import gc
 import os
 import sys
@@ -107,6 +108,7 @@ class Notes:
         self.live_numbers: list[tuple[dict[Any, Any], Any, float]] = []
         self.live_indices: dict[tuple[int, Any], int] = {}
         self.fixed: set[int] = set()
+        self.registry: Any = None
         self.missing = MISSING
         self.grads: dict[int, Any] = {}
         self.fullgraph = fullgraph
@@ -189,8 +191,17 @@ class Notes:
 
     def note_type(self, value: Any) -> None:
         """Note the class of an older object."""
-        if type(value) is not LiveNumber and id(value) not in self.fresh and class_dict(type(value)) is not None and not isinstance(value, Tensor):
-            self.note("type", value, None, type(value))
+        kind = type(value)
+        if kind is LiveNumber or class_dict(kind) is None:
+            return
+        self.note("attr", kind, "__mro__", kind.__mro__)
+        if id(value) not in self.fresh and not isinstance(value, Tensor):
+            self.note("type", value, None, kind)
+
+    def note_registry(self, cls: Any) -> None:
+        """Note that the call asks an abstract base class, whose subclasses are registered in one place for all of them."""
+        if any(isinstance(each, abc.ABCMeta) for each in (cls if isinstance(cls, tuple) else (cls,))):
+            self.registry = abc.get_cache_token()
 
     def note_cells(self, function: types.FunctionType) -> None:
         """Note what a function is, and what its closure holds."""
@@ -214,8 +225,16 @@ class Notes:
             return
         values = tuple(own.values())
         self.note("dict", own, None, (tuple(own), values))
-        for value in values:
+        for value in (*own, *values):
             self.see(value)
+
+    def note_keys(self, own: dict[Any, Any]) -> None:
+        """Note all keys of a dict."""
+        if id(own) in self.fresh or id(own) in self.containers:
+            return
+        self.note("keys", own, None, tuple(own))
+        for key in own:
+            self.see(key)
 
     def note_elements(self, own: Any) -> None:
         """Note all elements of a list or set."""
@@ -239,9 +258,12 @@ class Notes:
         if isinstance(value, Tensor):
             self.use(value)
             self.pin(value)
-        elif type(value) is tuple:
+        elif isinstance(value, (tuple, frozenset)) and type(value) is not _core.Sizes:
             for each in value:
                 self.see(each)
+        elif isinstance(value, (types.MethodType, types.BuiltinFunctionType)):
+            if isinstance(value.__self__, Tensor):
+                self.see(value.__self__)
         elif id(value) in self.containers:
             self.stop("it reaches an argument in another way, too")
         return value
@@ -254,7 +276,11 @@ class Notes:
         )
         if type(tensor) is not Tensor and not plain:
             self.stop(f"a tensor of class {type(tensor).__name__}, which has __torch_function__")
-        elif number >= self.arguments:
+            return
+        own: Any = tensor
+        if tensor.requires_grad and (own._backward_hooks or own._post_accumulate_grad_hooks):
+            self.stop("a tensor that is older than the call has hooks")
+        if number >= self.arguments:
             self.reads["tensor", id(tensor), None] = (tensor, _core.tensor_kind(tensor))
 
     def hold(self, value: Any) -> Any:

@@ -1,7 +1,6 @@
 """Sources of functions: from a code object to its syntax tree, checked to be what runs."""
 
 from __future__ import annotations
-
 import __future__
 
 import ast

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["BackendCompilerFailed", "InternalTorchDynamoError", "InvalidBackend", "TorchDynamoException", "Unsupported", "UserError"]
+__all__ = [
+    "BackendCompilerFailed",
+    "InternalTorchDynamoError",
+    "InvalidBackend",
+    "TorchDynamoException",
+    "Unsupported",
+    "UserError",
+]
 
 
 class TorchDynamoException(RuntimeError):
