@@ -280,9 +280,9 @@ def walrus(n):
 def strings(name, number, items):
     width = 8
     return (
-        f"{name!r:>{width}}|{number:.2f}|{items}|{name=}|%d" % 3,
-        "{} {a}".format(1, a=2),
-        "%s" % name,
+        f"{name!r:>{width}}|{number:.2f}|{items}|{name=}",
+        "{} {a}".format(1, a=2),  # noqa: UP032
+        "%s" % name,  # noqa: UP031
         ",".join(map(str, items)),
     )
 

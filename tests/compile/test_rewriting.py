@@ -4,13 +4,12 @@ import random
 import textwrap
 import traceback
 
-import pytest
-
 import gradiron as torch
-from python_programs import PROGRAMS
+import pytest
 from gradiron._compile.calls import rewritten
 from gradiron._compile.observer import Observer
 from gradiron._compile.reasons import Unrewritable
+from python_programs import PROGRAMS
 
 
 def observed(function, *args, **kwargs):

@@ -2,9 +2,8 @@
 
 import gc
 
-import pytest
-
 import gradiron as torch
+import pytest
 from changes import CASES
 
 

@@ -239,15 +239,18 @@ def _of_class(o: Observer, cls: Any, name: str) -> Any:
         return _by_descriptor(o, cls, meta, name, ruled)
     o.note_class(cls, name)
     raw = lookup(cls, name)
+    if raw is not MISSING:
+        return _of_class_itself(o, cls, name, raw)
+    if ruled is not MISSING:
+        return _bound(o, cls, meta, name, ruled)
+    o.note_class(meta, "__getattr__")
+    fallback = lookup(meta, "__getattr__")
+    return o.call(fallback, cls, name) if isinstance(fallback, types.FunctionType) else getattr(cls, name)
+
+
+def _of_class_itself(o: Observer, cls: Any, name: str, raw: Any) -> Any:
+    """Return what a class has under a name, as the class gives it."""
     kind = type(raw)
-    if raw is MISSING:
-        if ruled is not MISSING:
-            return _bound(o, cls, meta, name, ruled)
-        o.note_class(meta, "__getattr__")
-        fallback = lookup(meta, "__getattr__")
-        if isinstance(fallback, types.FunctionType):
-            return o.call(fallback, cls, name)
-        return getattr(cls, name)
     if kind is types.FunctionType or kind is property:
         return raw
     if kind is staticmethod:

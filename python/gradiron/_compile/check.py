@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from ..autograd.grad_mode import no_grad
 
 __all__ = ["CompileCheckError", "compare_both"]
 
@@ -31,7 +32,7 @@ def compare_both(compiled: Any, captured: Any, arguments: Any, args: Any, kwargs
     after = [tensor.detach().clone() for tensor in known]
     after_grads = [None if tensor.grad is None else tensor.grad.detach().clone() for tensor, _, _ in grads]
     generator.set_state(state)
-    with _core_unrecorded():
+    with no_grad():
         for tensor, values in zip(known, before, strict=True):
             if not _same(tensor, values):
                 tensor.data.copy_(values)
@@ -46,12 +47,6 @@ def compare_both(compiled: Any, captured: Any, arguments: Any, args: Any, kwargs
     for (tensor, _, _), values in zip(grads, after_grads, strict=True):
         _compare(compiled.name, "a gradient", values, None if tensor.grad is None else tensor.grad.detach())
     return result
-
-
-def _core_unrecorded() -> Any:
-    from ..autograd.grad_mode import no_grad
-
-    return no_grad()
 
 
 def _leaves(tensors: list[Tensor]) -> list[Tensor]:

@@ -313,8 +313,8 @@ def _of_list(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any,
 # What these give back is new.
 _MAKES = frozenset(
     """
-    copy keys values items union intersection difference symmetric_difference __iter__ __reversed__ __or__ __and__ __sub__ __add__
-    __mul__
+    copy keys values items union intersection difference symmetric_difference __iter__ __reversed__ __or__ __and__ __sub__
+    __add__ __mul__
     """.split()
 )
 _CHANGES = frozenset(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..nn import Module
+from .errors import InvalidBackend
 from .function import CompiledFunction, as_function
 from .settings import BACKENDS, MODES, default_backend
 
@@ -14,10 +15,11 @@ __all__ = ["OptimizedModule", "check_options", "compile_with"]
 
 _OPTIONS = frozenset(
     """
-    triton.cudagraphs triton.cudagraph_trees triton.unique_kernel_names max_autotune max_autotune_gemm max_autotune_pointwise
-    max_autotune_gemm_backends coordinate_descent_tuning epilogue_fusion prologue_fusion shape_padding fallback_random trace.enabled
-    trace.graph_diagram trace.save_real_tensors guard_filter_fn fx_graph_cache freezing cpp_wrapper debug cpp.threads size_asserts
-    dce inplace_buffers allow_buffer_reuse benchmark_kernel aggressive_fusion cpp.simdlen compile_threads
+    triton.cudagraphs triton.cudagraph_trees triton.unique_kernel_names max_autotune max_autotune_gemm
+    max_autotune_pointwise max_autotune_gemm_backends coordinate_descent_tuning epilogue_fusion prologue_fusion
+    shape_padding fallback_random trace.enabled trace.graph_diagram trace.save_real_tensors guard_filter_fn
+    fx_graph_cache freezing cpp_wrapper debug cpp.threads size_asserts dce inplace_buffers allow_buffer_reuse
+    benchmark_kernel aggressive_fusion cpp.simdlen compile_threads
     """.split()
 )
 
@@ -32,8 +34,6 @@ def check_options(fullgraph: Any, dynamic: Any, backend: Any, mode: Any, options
     if callable(backend):
         raise NotImplementedError("torch.compile: gradiron makes no FX graphs, so a backend cannot be a function")
     if backend not in BACKENDS:
-        from .._dynamo.exc import InvalidBackend
-
         raise InvalidBackend(backend)
     if mode is not None and mode not in MODES:
         raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(MODES)}")

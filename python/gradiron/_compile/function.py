@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 import types
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,15 +19,18 @@ from .. import _core
 from .._core import Tensor
 from . import calls
 from .arguments import Arguments, Template
+from .check import compare_both
+from .errors import Unsupported
 from .guards import MISSING, cell_contents, matches, thread_state
 from .notes import current
 from .observer import Observer
 from .reasons import Reason, Unrewritable, log
-from .settings import stance
+from .settings import options, stance
 
 __all__ = ["CompiledFunction", "compiled_functions", "reset"]
 
-# How often a read may differ from call to call, and how often a call may turn out not to be capturable, before it runs as it is.
+# How often a read may differ, and how often a call may turn out not to be capturable, before it runs as it is; and how many
+# functions that C calls are looked for.
 _DIFFERS, _FAILS, _FOUND = 8, 3, 64
 
 _compiled: Any = None
@@ -138,7 +142,7 @@ def owner_of(own: dict[Any, Any]) -> str:
 
 def described(read: tuple[str, Any, Any, Any]) -> str:
     """Return a read in words."""
-    kind, owner, key, expected = read
+    kind, owner, key, _ = read
     what = f"a {type(owner).__name__}"
     if isinstance(owner, (type, types.FunctionType)):
         what = owner.__qualname__
@@ -166,8 +170,6 @@ class CompiledFunction:
 
     def __init__(self, function: Callable[..., Any], fullgraph: bool, limit: int | None, name: str | None) -> None:
         global _compiled
-        import weakref
-
         if _compiled is None:
             _compiled = weakref.WeakSet()
         _compiled.add(self)
@@ -243,8 +245,6 @@ class CompiledFunction:
             self.reasons.append(reason)
             log("graph_breaks", f"{self.name} runs as it is: {reason}")
         if self.fullgraph:
-            from .._dynamo.exc import Unsupported
-
             raise Unsupported(str(reason))
 
     # Captures.
@@ -318,8 +318,6 @@ class CompiledFunction:
             raise _Refused("it leaves a mode of the thread changed")
 
     def _checked(self, captured: Captured, arguments: Arguments, args: Any, kwargs: Any) -> Any:
-        from .check import compare_both
-
         return compare_both(self, captured, arguments, args, kwargs)
 
 
@@ -331,8 +329,6 @@ _CHECKS = os.environ.get("GRADIRON_COMPILE_CHECK", "0") not in ("", "0")
 
 
 def _limit() -> int:
-    from .settings import options
-
     return int(options["recompile_limit"])
 
 

@@ -28,6 +28,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .._creation import strided
+from ..amp.autocast_mode import get_autocast_dtype, is_autocast_enabled
 
 __all__ = ["MISSING", "Guards", "fingerprint", "is_constant", "matches", "sharing", "thread_state"]
 
@@ -142,8 +143,6 @@ def _dual_level() -> int:
 
 
 def _autocast() -> tuple[Any, ...]:
-    from ..amp.autocast_mode import get_autocast_dtype, is_autocast_enabled
-
     return tuple((is_autocast_enabled(kind), get_autocast_dtype(kind)) for kind in ("cpu", "cuda"))
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from .errors import Unsupported
 from .guards import MISSING, cell_contents, matches
 from .live import LiveNumber
 from .reasons import Reason
@@ -143,8 +144,6 @@ class Notes:
         if self.on_stop is not None:
             self.on_stop()
         if self.fullgraph and not self.found:
-            from .._dynamo.exc import Unsupported
-
             raise Unsupported(str(self.reason))
 
     def _profile(self, frame: types.FrameType, event: str, arg: Any) -> None:
@@ -289,7 +288,7 @@ class Notes:
         return value
 
     def is_argument(self, tensor: Tensor) -> bool:
-        """Return whether a tensor is an argument without attributes of its own: those that have some are compared by identity."""
+        """Return whether a tensor is an argument that Python hung nothing on: others are compared by identity."""
         number = self.numbers.get(id(tensor))
         return number is not None and number < self.arguments and not tensor.__dict__
 

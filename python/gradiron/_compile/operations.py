@@ -6,6 +6,7 @@ import operator
 import types
 from typing import TYPE_CHECKING, Any
 
+from .. import _core
 from .._core import Tensor
 from . import containers
 from .attributes import lookup
@@ -132,7 +133,7 @@ def compare(o: Observer, sign: str, left: Any, right: Any) -> Any:
     left, right = plain(left), plain(right)
     if sign in ("is", "is not"):
         for value in (left, right):
-            if is_constant(value) and type(value) not in _SINGLE and not isinstance(value, type(_dtype())):
+            if is_constant(value) and type(value) not in _SINGLE and not isinstance(value, _core.dtype):
                 o.stop(f"it asks whether a {type(value).__name__} is the same object as another")
             o.pin(value)
         return (left is right) if sign == "is" else (left is not right)
@@ -156,12 +157,6 @@ def compare(o: Observer, sign: str, left: Any, right: Any) -> Any:
             o.pin(value)
     found = function(left, right)
     return o.make(found) if isinstance(found, Tensor) else found
-
-
-def _dtype() -> Any:
-    from .._core import float32
-
-    return float32
 
 
 def _compares_by_content(value: Any) -> bool:
@@ -232,7 +227,7 @@ def is_printable(o: Observer, value: Any) -> bool:
     if type(value) is dict:
         o.note_dict(value)
         return all(is_printable(o, each) for each in (*value, *value.values()))
-    return type(value) is type(_dtype()) or isinstance(value, BaseException)
+    return isinstance(value, _core.dtype) or isinstance(value, BaseException)
 
 
 def formatted(o: Observer, value: Any) -> Any:

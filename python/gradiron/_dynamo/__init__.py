@@ -97,4 +97,5 @@ def mark_static_address(t: Any, guard: bool = False) -> None:
     """
 
 
-from . import eval_frame, utils  # noqa: E402 # they take names from here
+from . import eval_frame as eval_frame  # noqa: E402 # they take names from here
+from . import utils as utils  # noqa: E402

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .._compile.entry import check_options as _check_options
 from .._compile.function import reset as _reset
 from .._compile.notes import current as _current
 from .._compile.settings import BACKENDS as _BACKENDS
@@ -159,9 +160,7 @@ def set_default_backend(backend: str | Callable[..., Any] | None) -> None:
     Examples:
         >>> torch.compiler.set_default_backend("inductor")
     """
-    from .._compile.entry import check_options
-
-    _default_backend.name = check_options(False, None, "inductor" if backend is None else backend, None, None)
+    _default_backend.name = _check_options(False, None, "inductor" if backend is None else backend, None, None)
 
 
 def get_default_backend() -> str:
