@@ -102,7 +102,7 @@ class Template:
             if kind is tuple:
                 return lambda filled: tuple([part(filled) for part in parts])
             if hasattr(kind, "_make"):
-                return lambda filled: kind._make([part(filled) for part in parts])  # type: ignore[attr-defined]
+                return lambda filled: kind._make([part(filled) for part in parts])
             if not self.is_fresh(value) and not any(isinstance(each, Tensor) for each in value):
                 return lambda filled: value
             if hasattr(kind, "n_fields") or kind.__module__.startswith(__name__.partition(".")[0]):

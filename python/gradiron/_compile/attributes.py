@@ -49,7 +49,7 @@ def get_attr(o: Observer, value: Any, name: str) -> Any:
     cls = type(value)
     if cls is types.ModuleType:
         return _of_module(o, value, name)
-    if isinstance(value, type):
+    if issubclass(cls, type):
         return _of_class(o, value, name)
     if cls is super:
         return _of_super(o, value, name)

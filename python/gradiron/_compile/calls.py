@@ -58,9 +58,8 @@ def call(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str, An
         for each in function.args:
             o.see(each)
         return call(o, function.func, (*function.args, *args), {**function.keywords, **kwargs})
-    inner = getattr(kind, "_captured_inline", None)
-    if inner is not None:
-        return call(o, inner(function), args, kwargs)
+    if hasattr(kind, "_is_compiled_function"):
+        return call(o, function.function, args, kwargs)
     if kind is weakref.ref:
         # What it refers to is held by the capture, so it stays what it is.
         return o.hold(function(*args, **kwargs))
@@ -82,6 +81,10 @@ def _function(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[st
         return o.make(found) if function.__code__.co_flags & _GENERATOR else found
     made = o.functions.get(id(function))
     if made is None:
+        compiled = function.__dict__.get("_compiled")
+        if compiled is not None:
+            o.note("item", function.__dict__, "_compiled", compiled)
+            return call(o, compiled.function, args, kwargs)
         reason = getattr(function, "_gradiron_disabled", None)
         if reason is not None:
             o.stop(f"it calls {function.__qualname__}, which is disabled" + (f": {reason}" if isinstance(reason, str) else ""))

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["del_item", "get_item", "method", "note_len", "read_inside", "set_item", "walked"]
 
 _DICTS = (dict, OrderedDict, defaultdict)
-_VIEWS = (type({}.keys()), type({}.values()), type({}.items()), type(OrderedDict().keys()), type(OrderedDict().values()),
+_VIEWS: Any = (type({}.keys()), type({}.values()), type({}.items()), type(OrderedDict().keys()), type(OrderedDict().values()),
           type(OrderedDict().items()))  # fmt: skip
+_TUPLE_ITEM: Any = tuple.__getitem__
 _PASSIVE = (
     str, bytes, tuple, range, frozenset, enumerate, zip, map, filter, reversed, types.GeneratorType,
 )  # fmt: skip
@@ -133,7 +134,9 @@ def _is_key(o: Observer, key: Any) -> bool:
         return True
     if isinstance(key, tuple):
         return all(_is_key(o, each) for each in key)
-    return type(key).__hash__ is object.__hash__ or isinstance(key, (type, types.FunctionType, types.BuiltinFunctionType))
+    return lookup(type(key), "__hash__") is object.__hash__ or isinstance(
+        key, (type, types.FunctionType, types.BuiltinFunctionType)
+    )
 
 
 def get_item(o: Observer, value: Any, key: Any) -> Any:
@@ -153,13 +156,14 @@ def get_item(o: Observer, value: Any, key: Any) -> Any:
         return _list_item(o, value, key) if kind is list else _dict_item(o, value, key)
     if isinstance(value, type):
         with o.trust():
-            return o.make(value[key])  # `list[int]`
+            generic: Any = value
+            return o.make(generic[key])  # `list[int]`
     how = lookup(kind, "__getitem__")
     if isinstance(how, types.FunctionType):
         o.note_type(value)
         o.note_class(kind, "__getitem__")
         return o.call(how, value, key)
-    if not o.is_fresh(value) and how is not tuple.__getitem__:
+    if not o.is_fresh(value) and how is not _TUPLE_ITEM:
         o.stop(f"it reads an item of a {kind.__name__}")
     return value[key]
 
@@ -326,7 +330,7 @@ _CHANGES = frozenset(
 
 
 def _compares_plainly(value: Any) -> bool:
-    return is_constant(value) or type(value).__eq__ is object.__eq__
+    return is_constant(value) or lookup(type(value), "__eq__") is object.__eq__
 
 
 def _is_group(own: dict[Any, Any]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .entry import OptimizedModule
-from .function import CompiledFunction, described
+from .function import CompiledFunction
 from .reasons import Reason
 
 __all__ = ["Explanation", "explain"]
@@ -34,7 +34,7 @@ class Explanation:
         self.graph_break_count = len(self.break_reasons)
         self.op_count = last.program.kernels if last is not None else 0
         self.bytes = last.program.bytes if last is not None else 0
-        self.out_guards = [] if last is None else [described(read) for read in last.reads]
+        self.out_guards = [] if last is None else last.describe()
         self.effects = [] if last is None else [f"{kind} {key!r}" for kind, _, key, _ in last.effects]
         self.replays = compiled.replays
 

@@ -22,7 +22,7 @@ from .arguments import Arguments, Template
 from .check import compare_both
 from .errors import Unsupported
 from .guards import MISSING, cell_contents, matches, thread_state
-from .notes import current
+from .notes import class_dicts, current
 from .observer import Observer
 from .reasons import Reason, Unrewritable, log
 from .settings import options, stance
@@ -65,6 +65,7 @@ class Captured:
                 observer.reads["item", id(owner), key] = (owner, value)
         self.live = [(owner, key, number in live) for number, (owner, key, _) in enumerate(observer.live_numbers)]
         self.reads = ordered(observer)
+        self.owners = owners_of(self.reads)
         self.guards = _core.Guards(self.reads, MISSING)
         self.pinned = [(number, arguments.tensors[number]) for number in sorted(observer.pinned)]
         self.registry = observer.registry
@@ -85,7 +86,11 @@ class Captured:
         if failed is None:
             return None
         read = self.reads[failed]
-        return described(read), (read[0], id(read[1]), _mark(read[2]))
+        return described(read, self.owners), (read[0], id(read[1]), _mark(read[2]))
+
+    def describe(self) -> list[str]:
+        """Return the reads in words."""
+        return [described(read, self.owners) for read in self.reads]
 
     def replay(self, arguments: Arguments) -> Any:
         """Run the kernels again, and return the result; the words of the reason if that cannot be.
@@ -132,22 +137,19 @@ def ordered(observer: Observer) -> list[tuple[str, Any, Any, Any]]:
     return [read for group in groups.values() for read in group]
 
 
-def owner_of(own: dict[Any, Any]) -> str:
-    """Return in words what a dict belongs to."""
-    for name in ("__qualname__", "__module__"):
-        if name in own and "__dict__" in own:
-            return "a class"
-    return "a dict"
+def described(read: tuple[str, Any, Any, Any], owners: dict[int, str]) -> str:
+    """Return a read in words.
 
-
-def described(read: tuple[str, Any, Any, Any]) -> str:
-    """Return a read in words."""
+    Args:
+        read: the read.
+        owners: what dicts belong to, by their identities.
+    """
     kind, owner, key, _ = read
     what = f"a {type(owner).__name__}"
     if isinstance(owner, (type, types.FunctionType)):
         what = owner.__qualname__
     elif type(owner) is dict:
-        what = f"module {owner['__name__']}" if "__builtins__" in owner and "__name__" in owner else owner_of(owner)
+        what = f"module {owner['__name__']}" if "__builtins__" in owner and "__name__" in owner else owners.get(id(owner), what)
     names = {
         "type": f"the class of {what}",
         "vars": f"__dict__ of {what}",
@@ -156,6 +158,13 @@ def described(read: tuple[str, Any, Any, Any]) -> str:
         "tensor": "the kind of a tensor (its shape, dtype, strides, requires_grad, .grad or hooks)",
     }
     return names.get(kind) or (f"{key!r} of {what}" if key is not None else f"the contents of {what}")
+
+
+def owners_of(reads: list[tuple[str, Any, Any, Any]]) -> dict[int, str]:
+    """Return in words what the dicts among the reads belong to, by their identities."""
+    found = {id(own): f"class {cls.__qualname__}" for cls, own in class_dicts.items()}
+    found.update((id(expected), f"a {type(owner).__name__}") for kind, owner, _, expected in reads if kind == "vars")
+    return found
 
 
 class CompiledFunction:
@@ -167,6 +176,9 @@ class CompiledFunction:
         limit: how many captures are kept.
         name: what it is called in logs.
     """
+
+    # A captured call that calls another compiled function captures that, too.
+    _is_compiled_function = True
 
     def __init__(self, function: Callable[..., Any], fullgraph: bool, limit: int | None, name: str | None) -> None:
         global _compiled
@@ -256,6 +268,7 @@ class CompiledFunction:
                 _core.begin_capture(True)
                 observer.on_stop = _core.discard_capture
                 observer.begin()
+            class_dicts.clear()
             try:
                 result = observer.call(self.function, *args, **kwargs)
             except BaseException as error:
@@ -270,6 +283,7 @@ class CompiledFunction:
             return result  # the next call is observed with these functions rewritten, too
         if observer.reason is None:
             self._finish(key, observer, arguments, result)
+        class_dicts.clear()
         if observer.reason is not None:
             self._say(key, observer.reason)
         return result
@@ -304,7 +318,7 @@ class CompiledFunction:
         captures = self.captures.setdefault(key, [])
         captures.insert(0, captured)
         self.captures.move_to_end(key)
-        log("guards", f"{self.name}: {len(captured.reads)} reads", *("\n    " + described(read) for read in captured.reads))
+        log("guards", f"{self.name}: {len(captured.reads)} reads", *(f"\n    {line}" for line in captured.describe()))
         limit = _limit() if self.limit is None else self.limit
         while sum(map(len, self.captures.values())) > limit:
             oldest = next(iter(self.captures))

@@ -113,7 +113,7 @@ def _gradient(tensor: Tensor) -> tuple[Any, ...] | None:
 def sharing(tensors: Sequence[Tensor]) -> tuple[int, ...]:
     """Return for each tensor the number of the first one that shares its memory."""
     first: dict[int, int] = {}
-    return tuple(first.setdefault(tensor._storage_id(), number) for number, tensor in enumerate(tensors))  # type: ignore[attr-defined]
+    return tuple(first.setdefault(tensor._storage_id(), number) for number, tensor in enumerate(tensors))
 
 
 def thread_state() -> tuple[Any, ...]:

@@ -14,9 +14,10 @@ __all__ = ["CORE", "PURE", "PURE_METHODS", "TENSOR_ATTRIBUTES", "refused_core", 
 # Attributes of tensors that the comparison of tensors covers.
 TENSOR_ATTRIBUTES = frozenset(
     """
-    shape dtype device ndim requires_grad is_leaf grad _grad data T H mT mH real imag layout is_sparse is_sparse_csr
-    is_cuda is_cpu is_meta is_mps is_xla is_xpu is_ipu is_maia is_mkldnn is_mtia is_nested is_quantized is_vulkan
-    itemsize nbytes grad_fn _grad_fn retains_grad output_nr _backward_hooks _post_accumulate_grad_hooks grad_dtype volatile __array_priority__
+    shape dtype device ndim requires_grad is_leaf grad _grad data T H mT mH real imag layout itemsize nbytes grad_fn _grad_fn
+    is_sparse is_sparse_csr is_cuda is_cpu is_meta is_mps is_xla is_xpu is_ipu is_maia is_mkldnn is_mtia is_nested
+    is_quantized is_vulkan retains_grad output_nr _backward_hooks _post_accumulate_grad_hooks grad_dtype volatile
+    __array_priority__
     """.split()
 )
 

@@ -18,7 +18,7 @@ from .guards import MISSING, cell_contents, matches
 from .live import LiveNumber
 from .reasons import Reason
 
-__all__ = ["Notes", "class_dict", "current", "is_active", "is_rewritten", "observe_code"]
+__all__ = ["Notes", "class_dict", "class_dicts", "current", "is_active", "is_rewritten", "observe_code"]
 
 _active: Any = None
 _ident = threading.get_ident
@@ -27,7 +27,8 @@ _ident = threading.get_ident
 _rewritten: dict[int, tuple[types.CodeType, types.CodeType]] = {}
 
 _HEAP, _IMMUTABLE = 1 << 9, 1 << 8
-_dicts: dict[type, Any] = {}
+# The dicts of the classes that the running capture met.
+class_dicts: dict[type, Any] = {}
 
 
 def current() -> Any:
@@ -59,13 +60,13 @@ def class_dict(cls: type) -> dict[str, Any] | None:
     """Return the dict in which a class keeps its attributes; `None` if nobody can change the class."""
     if not cls.__flags__ & _HEAP or cls.__flags__ & _IMMUTABLE:
         return None
-    found = _dicts.get(cls)
+    found = class_dicts.get(cls)
     if found is None:
         # A class shows its dict through a proxy; the collector knows what is behind it.
         referents = gc.get_referents(type.__dict__["__dict__"].__get__(cls))
         found = next((each for each in referents if type(each) is dict), None)
         if found is not None:
-            _dicts[cls] = found
+            class_dicts[cls] = found
     return found
 
 

@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 
 __all__ = ["binary", "compare", "formatted", "inplace", "is_printable", "tested", "unary"]
 
-_BINARY = {
+_BINARY: dict[str, Any] = {
     "+": (operator.add, "add"), "-": (operator.sub, "sub"), "*": (operator.mul, "mul"), "/": (operator.truediv, "truediv"),
     "//": (operator.floordiv, "floordiv"), "%": (operator.mod, "mod"), "**": (operator.pow, "pow"),
     "@": (operator.matmul, "matmul"), "<<": (operator.lshift, "lshift"), ">>": (operator.rshift, "rshift"),
     "&": (operator.and_, "and"), "|": (operator.or_, "or"), "^": (operator.xor, "xor"),
 }  # fmt: skip
-_INPLACE = {
+_INPLACE: dict[str, Any] = {
     "+": operator.iadd, "-": operator.isub, "*": operator.imul, "/": operator.itruediv, "//": operator.ifloordiv,
     "%": operator.imod, "**": operator.ipow, "@": operator.imatmul, "<<": operator.ilshift, ">>": operator.irshift,
     "&": operator.iand, "|": operator.ior, "^": operator.ixor,
 }  # fmt: skip
-_COMPARE = {
+_COMPARE: dict[str, Any] = {
     "==": (operator.eq, "__eq__", "__eq__"), "!=": (operator.ne, "__ne__", "__ne__"),
     "<": (operator.lt, "__lt__", "__gt__"), "<=": (operator.le, "__le__", "__ge__"),
     ">": (operator.gt, "__gt__", "__lt__"), ">=": (operator.ge, "__ge__", "__le__"),
 }  # fmt: skip
-_UNARY = {"-": (operator.neg, "__neg__"), "+": (operator.pos, "__pos__"), "~": (operator.invert, "__invert__")}
+_UNARY: dict[str, Any] = {"-": (operator.neg, "__neg__"), "+": (operator.pos, "__pos__"), "~": (operator.invert, "__invert__")}
 _SINGLE = frozenset((type(None), bool, type(...), type(NotImplemented)))
 
 
-_KNOWN = (Tensor, list, dict, set, tuple, frozenset, str, bytes, type, type({}.keys()), type({}.items()))
+_KNOWN: Any = (Tensor, list, dict, set, tuple, frozenset, str, bytes, type, type({}.keys()), type({}.items()))
 
 
 def _note_operands(o: Observer, names: tuple[str, ...], *operands: Any) -> None:
@@ -166,7 +166,9 @@ def _compares_by_content(value: Any) -> bool:
     if isinstance(value, dict):
         return all(map(_compares_by_content, value.values()))
     return (
-        is_constant(value) or (type(value).__eq__ is object.__eq__ and not isinstance(value, Tensor)) or isinstance(value, type)
+        is_constant(value)
+        or (lookup(type(value), "__eq__") is object.__eq__ and not isinstance(value, Tensor))
+        or isinstance(value, type)
     )
 
 
@@ -184,6 +186,8 @@ def _contains(o: Observer, owner: Any, value: Any) -> bool:
         return bool(containers.method(o, owner.__contains__, owner, "__contains__", (value,), {}))
     if isinstance(owner, (list, set)):
         o.note_elements(owner)
+    elif isinstance(owner, frozenset) and all(map(_compares_by_content, owner)):
+        pass
     elif not is_constant(owner) and not isinstance(owner, tuple) and not o.is_fresh(owner) and id(owner) not in o.containers:
         o.stop(f"it asks what is in a {kind.__name__}")
     if isinstance(owner, (list, tuple)) and not all(map(_compares_by_content, (*owner, value))):

@@ -34,15 +34,15 @@ class Reason:
             words: what could not be captured.
             frame: the innermost frame to consider; that of the caller if `None`.
         """
-        frame = sys._getframe(1) if frame is None else frame
+        at: types.FrameType | None = sys._getframe(1) if frame is None else frame
         inner: types.FrameType | None = None
-        while frame is not None:
-            file = frame.f_code.co_filename
+        while at is not None:
+            file = at.f_code.co_filename
             if not file.startswith(_PACKAGE):
-                return cls(words, file, frame.f_lineno)
+                return cls(words, file, at.f_lineno)
             if inner is None and not file.startswith(_OWN):
-                inner = frame
-            frame = frame.f_back  # type: ignore[assignment]
+                inner = at
+            at = at.f_back
         return cls(words) if inner is None else cls(words, inner.f_code.co_filename, inner.f_lineno)
 
     def __str__(self) -> str:

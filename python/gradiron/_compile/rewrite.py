@@ -52,8 +52,6 @@ def rewrite(code: types.CodeType, module: dict[str, Any], unit: Any) -> tuple[ty
     prefix = getattr(new, "co_qualname", None)
     name = getattr(code, "co_qualname", None)
     new = _finished(new, unit, (prefix, name) if prefix and name else ("outer.<locals>." + code.co_name, code.co_name))
-    if new.co_firstlineno != code.co_firstlineno:
-        new = new.replace(co_firstlineno=code.co_firstlineno)
     return new, frozenset(rewriter.stored_globals)
 
 
@@ -160,7 +158,7 @@ class _Rewriter(ast.NodeTransformer):
     def run(self, at: ast.AST, method: str, *args: Any) -> ast.Call:
         """Return a call of one of the unit's methods, in the place of a node."""
         unit = ast.Attribute(ast.Constant(_UNIT), method, ast.Load())
-        given = [arg if isinstance(arg, ast.AST) else ast.Constant(arg) for arg in args]
+        given: list[Any] = [arg if isinstance(arg, ast.AST) else ast.Constant(arg) for arg in args]
         made = ast.Call(unit, given, [])
         for part in (unit.value, unit, *(new for new, arg in zip(given, args, strict=True) if new is not arg), made):
             ast.copy_location(part, at)
@@ -439,7 +437,8 @@ class _Rewriter(ast.NodeTransformer):
         value = self.run(at, "unpack", value)
         if all(isinstance(part, ast.Name) for part in target.elts):
             return [ast.copy_location(ast.Assign([target], value), at)]
-        names, after = [], []
+        names: list[Any] = []
+        after: list[ast.stmt] = []
         for part in target.elts:
             name = self.temporary()
             if isinstance(part, ast.Starred):
@@ -461,7 +460,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Assign(self, node: ast.Assign) -> Any:
         value = self.visit(node.value)
         if len(node.targets) == 1:
-            target = node.targets[0]
+            target: Any = node.targets[0]
             both = isinstance(target, (ast.Tuple, ast.List)) and isinstance(node.value, ast.Tuple)
             if both and all(isinstance(part, ast.Name) for part in target.elts):
                 node.value = value
@@ -520,7 +519,7 @@ class _Rewriter(ast.NodeTransformer):
 
     # Statements.
 
-    def visit_If(self, node: ast.If) -> Any:
+    def visit_If(self, node: Any) -> Any:
         node.test = self.tested(node.test)
         node.body, node.orelse = self.inner(node.body), self.inner(node.orelse)
         return node
@@ -582,7 +581,8 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Match(self, node: Any) -> Any:
         node.subject = self.run(node.subject, "matched", self.visit(node.subject))
         for case in node.cases:
-            for part in ast.walk(case.pattern):
+            parts: Any = ast.walk(case.pattern)
+            for part in parts:
                 plain = isinstance(part, (ast.Constant, ast.UnaryOp, ast.BinOp, ast.operator, ast.unaryop))
                 kinds = (ast.MatchValue, ast.MatchSingleton, ast.MatchAs, ast.MatchOr)
                 if not plain and not isinstance(part, kinds):

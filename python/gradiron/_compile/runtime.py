@@ -14,21 +14,21 @@ from .rewrite import rewrite
 
 __all__ = ["Unit", "new_unit"]
 
-_BINARY = {
+_BINARY: dict[str, Any] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
     "%": operator.mod, "**": operator.pow, "@": operator.matmul, "<<": operator.lshift, ">>": operator.rshift,
     "&": operator.and_, "|": operator.or_, "^": operator.xor,
 }  # fmt: skip
-_INPLACE = {
+_INPLACE: dict[str, Any] = {
     "+": operator.iadd, "-": operator.isub, "*": operator.imul, "/": operator.itruediv, "//": operator.ifloordiv,
     "%": operator.imod, "**": operator.ipow, "@": operator.imatmul, "<<": operator.ilshift, ">>": operator.irshift,
     "&": operator.iand, "|": operator.ior, "^": operator.ixor,
 }  # fmt: skip
-_COMPARE = {
+_COMPARE: dict[str, Any] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
     "is": operator.is_, "is not": operator.is_not, "in": lambda a, b: a in b, "not in": lambda a, b: a not in b,
 }  # fmt: skip
-_UNARY = {"-": operator.neg, "+": operator.pos, "~": operator.invert}
+_UNARY: dict[str, Any] = {"-": operator.neg, "+": operator.pos, "~": operator.invert}
 
 
 def new_unit(code: types.CodeType, module: dict[str, Any]) -> tuple[types.CodeType, frozenset[str]]:
