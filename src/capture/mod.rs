@@ -2,12 +2,23 @@
 //! and without a graph. A kernel is captured where it meets its memory (`fork!`, pointwise rows, groups), so that
 //! forward, backward, higher derivatives, optimizers and random numbers are captured alike.
 
+mod call;
+mod effects;
+mod kind;
 mod memory;
+mod origins;
 mod program;
 mod recorder;
+mod replay;
+mod results;
 mod retain;
+#[cfg(test)]
+mod tests;
 
-pub use program::Captured;
-pub use recorder::{Capture, Recorder, record};
+pub use call::Call;
+pub use kind::Kind;
+pub use program::{Captured, Failed};
+pub use recorder::{Capture, LiveNumber, Recorder, constant, record, run};
+pub use replay::{Program, Replayed};
 pub use retain::{Copied, Retain, See, Whole};
 pub(crate) use retain::{retain_clone, retain_copy};

@@ -1,82 +1,145 @@
-//! A captured program, and its replay.
+//! Captured kernels with their memory, and the graph of `torch.cuda.CUDAGraph`, which replays them on the same tensors.
 
-use crate::base::{Error, Result, lock, signals};
-use crate::capture::memory;
+use crate::base::{Device, Error, Result, SourceLine, lock, signals};
+use crate::capture::memory::{self, Lifetime};
 use crate::capture::recorder::{Original, Slot};
 use crate::storage::Storage;
-use std::sync::{Mutex, TryLockError};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 type Kernel = Box<dyn Fn() -> Result<()> + Send + Sync>;
 
 /// One kernel with its arguments.
 pub(super) struct Unit {
     run: Kernel,
+    /// The line of the user's program that captured it.
+    line: Option<SourceLine>,
 }
 
 impl Unit {
-    pub fn new(run: Kernel) -> Unit {
-        Unit { run }
+    pub fn new(run: Kernel, line: Option<SourceLine>) -> Unit {
+        Unit { run, line }
     }
+}
+
+/// A slot of a finished capture.
+pub(super) struct Place {
+    pub stand_in: Storage,
+    /// True if only kernels of the capture reach it, so that its memory is placed here.
+    pub is_inside: bool,
+    pub lifetime: Lifetime,
 }
 
 /// Kernels between two checks for Ctrl-C.
 const PATIENCE: usize = 256;
 
-/// Captured kernels, with the memory that they reach.
-pub struct Captured {
+/// Kernels in their order, and the memory that only they reach.
+pub(super) struct Kernels {
     units: Vec<Unit>,
-    /// Storages of the host that outlive a replay, and what stands for them.
-    outside: Vec<(Storage, Storage)>,
-    /// The memory that only these kernels reach.
-    inside: Option<Storage>,
-    /// Held by the thread that replays.
-    running: Mutex<()>,
+    arena: Option<Storage>,
 }
 
-impl Captured {
-    pub(super) fn new(units: Vec<Unit>, slots: Vec<Slot>) -> Result<Captured> {
-        let (mut outside, mut inside) = (Vec::new(), Vec::new());
-        for slot in slots.into_iter().filter(|slot| slot.stand_in.device().is_cpu()) {
-            let original = match slot.original {
-                Original::Older(storage) => Some(storage),
-                Original::Made(storage) => storage.upgrade(),
-            };
-            match original {
-                Some(original) => outside.push((slot.stand_in, original)),
-                None => inside.push((slot.stand_in, slot.lifetime)),
-            }
-        }
-        let lifetimes: Vec<_> = inside.iter().map(|(_, lifetime)| *lifetime).collect();
+/// An error of a kernel, and the line that captured the kernel.
+pub struct Failed {
+    pub error: Error,
+    pub line: Option<SourceLine>,
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Failed {
+        Failed { error, line: None }
+    }
+}
+
+impl Kernels {
+    /// Places the storages that only these kernels reach in one block. `slots` are all that they reach, in the order of
+    /// the capture.
+    pub fn new(units: Vec<Unit>, slots: &[Place]) -> Result<Kernels> {
+        let inside: Vec<&Place> = slots.iter().filter(|slot| slot.is_inside).collect();
+        let lifetimes: Vec<_> = inside.iter().map(|slot| slot.lifetime).collect();
         let (places, bytes) = memory::place(&lifetimes);
-        let block = if bytes > 0 { Some(Storage::new(bytes, crate::base::Device::Cpu)?) } else { None };
-        if let Some(start) = block.as_ref().and_then(Storage::host) {
-            for ((stand_in, _), place) in inside.iter().zip(places) {
+        let arena = if bytes > 0 { Some(Storage::new(bytes, Device::Cpu)?) } else { None };
+        if let Some(start) = arena.as_ref().and_then(Storage::host) {
+            for (slot, place) in inside.iter().zip(places) {
                 // SAFETY: a new stand-in, which no kernel uses yet; its place lies in the block, which lives as long
                 // as the units that reach it.
-                unsafe { stand_in.set_start(start.add(place)) };
+                unsafe { slot.stand_in.set_start(start.add(place)) };
             }
         }
-        Ok(Captured { units, outside, inside: block, running: Mutex::new(()) })
+        Ok(Kernels { units, arena })
     }
 
-    /// The number of kernels.
-    pub fn kernels(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.units.len()
     }
 
     /// The bytes of memory that only these kernels reach.
     pub fn bytes(&self) -> usize {
-        self.inside.as_ref().map_or(0, Storage::len)
+        self.arena.as_ref().map_or(0, Storage::len)
+    }
+
+    /// Runs all kernels.
+    pub fn run(&self) -> std::result::Result<(), Failed> {
+        for (at, unit) in self.units.iter().enumerate() {
+            if at % PATIENCE == PATIENCE - 1 {
+                signals::check()?;
+            }
+            (unit.run)().map_err(|error| Failed { error, line: unit.line.clone() })?;
+        }
+        Ok(())
+    }
+}
+
+/// Locks for one run what only one thread may have; `None` while another one has it.
+pub(super) fn enter<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(_)) => Some(lock(mutex)),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+/// A captured graph: kernels that run again on the same tensors.
+pub struct Captured {
+    kernels: Kernels,
+    /// Held by the thread that replays.
+    running: Mutex<()>,
+    /// Storages of the host that outlive a replay, and what stands for them.
+    outside: Vec<(Storage, Storage)>,
+}
+
+impl Captured {
+    pub(super) fn new(units: Vec<Unit>, slots: Vec<Slot>) -> Result<Captured> {
+        let (mut outside, mut places) = (Vec::new(), Vec::new());
+        for Slot { original, stand_in, lifetime, .. } in slots {
+            let original = match original {
+                Original::Held(storage) => Some(storage),
+                Original::Older(storage) | Original::Made(storage) => storage.upgrade(),
+            };
+            let is_on_host = stand_in.device().is_cpu();
+            places.push(Place {
+                stand_in: stand_in.clone(),
+                is_inside: is_on_host && original.is_none(),
+                lifetime,
+            });
+            outside.extend(original.filter(|_| is_on_host).map(|original| (stand_in, original)));
+        }
+        Ok(Captured { kernels: Kernels::new(units, &places)?, running: Mutex::new(()), outside })
+    }
+
+    /// The number of kernels.
+    pub fn kernels(&self) -> usize {
+        self.kernels.len()
+    }
+
+    /// The bytes of memory that only these kernels reach.
+    pub fn bytes(&self) -> usize {
+        self.kernels.bytes()
     }
 
     /// Runs all kernels again.
     pub fn replay(&self) -> Result<()> {
-        let _running = match self.running.try_lock() {
-            Ok(guard) => guard,
-            Err(TryLockError::Poisoned(_)) => lock(&self.running),
-            Err(TryLockError::WouldBlock) => {
-                return Err(Error::runtime("this graph is being replayed by another thread"));
-            }
+        let Some(_running) = enter(&self.running) else {
+            return Err(Error::runtime("this graph is being replayed by another thread"));
         };
         for (stand_in, original) in &self.outside {
             let start =
@@ -87,12 +150,6 @@ impl Captured {
             // SAFETY: a stand-in of this program, which only this thread replays; the original is held, and as long.
             unsafe { stand_in.set_start(start) };
         }
-        for (at, unit) in self.units.iter().enumerate() {
-            if at % PATIENCE == PATIENCE - 1 {
-                signals::check()?;
-            }
-            (unit.run)()?;
-        }
-        Ok(())
+        self.kernels.run().map_err(|failed| failed.error)
     }
 }
