@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _core
 from .._core import Tensor
 from .guards import MISSING, matches
-from .known import TENSOR_ATTRIBUTES
+from .known import QUICK_ATTRIBUTES, TENSOR_ATTRIBUTES
 from .notes import class_dict
 
 if TYPE_CHECKING:
@@ -115,6 +115,8 @@ def _of_tensor(o: Observer, value: Any, name: str) -> Any:
     if name == "__dict__":
         return _whole_dict(o, value)
     found = getattr(value, name)
+    if name in ("grad", "_grad") or (name not in QUICK_ATTRIBUTES and not isinstance(found, Tensor)):
+        o.ask(value)
     if name not in TENSOR_ATTRIBUTES:
         o.stop(f"it reads {name} of a tensor")
     elif isinstance(found, Tensor):

@@ -269,7 +269,12 @@ def _builtin(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str
             o.stop(f"it calls {name}")
             return function(*args, **kwargs)
         _pass(o, args, kwargs)
-        return _made(o, function(*args, **kwargs))
+        found = function(*args, **kwargs)
+        if not isinstance(found, (Tensor, tuple, list)):
+            for each in args:
+                if isinstance(each, Tensor):
+                    o.ask(each)
+        return _made(o, found)
     if owner is not None and not isinstance(owner, types.ModuleType):
         return _method(o, function, owner, name, args, kwargs)
     handler = _HANDLERS.get(function)
@@ -366,7 +371,13 @@ def _of_tensor(o: Observer, function: Any, owner: Tensor, name: str, args: tuple
     else:
         o.use(owner)
         _pass(o, args, kwargs)
-    return _made(o, function(*args, **kwargs))
+    found = function(*args, **kwargs)
+    if not isinstance(found, Tensor) and name not in _QUICK_METHODS:
+        o.ask(owner)
+    return _made(o, found)
+
+
+_QUICK_METHODS = frozenset("size dim numel nelement backward is_floating_point is_complex split chunk unbind".split())
 
 
 def _pass(o: Observer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

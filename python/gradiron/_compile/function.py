@@ -21,8 +21,8 @@ from . import calls
 from .arguments import Arguments, Template
 from .check import compare_both
 from .errors import Unsupported
-from .guards import MISSING, cell_contents, matches, thread_state
-from .notes import class_dicts, current
+from .guards import MISSING, cell_contents, fingerprint, is_captured_here, matches, quick_kind, thread_state
+from .notes import class_dicts
 from .observer import Observer
 from .reasons import Reason, Unrewritable, log
 from .settings import options, stance
@@ -69,6 +69,7 @@ class Captured:
         self.guards = _core.Guards(self.reads, MISSING)
         self.pinned = [(number, arguments.tensors[number]) for number in sorted(observer.pinned)]
         self.registry = observer.registry
+        self.asked = [(number, observer.fingerprints[number]) for number in sorted(observer.asked)]
         self.objects = [*arguments.objects, *observer.held]
         self.program = program
         self.known = observer.known[len(arguments.tensors) :]
@@ -79,7 +80,10 @@ class Captured:
         """Return the words and the mark of the first read that differs from the capture's."""
         for number, tensor in self.pinned:
             if arguments.tensors[number] is not tensor:
-                return f"tensor {number} among the arguments is another object", ("pinned", number)
+                return f"which object tensor {number} among the arguments is", ("pinned", number)
+        for number, expected in self.asked:
+            if not matches(fingerprint(arguments.tensors[number]), expected):
+                return f"the kind of tensor {number} among the arguments", ("asked", number)
         if self.registry is not None and self.registry != abc.get_cache_token():
             return "a class was registered with an abstract base class", ("registry",)
         failed = self.guards.failed()
@@ -206,10 +210,10 @@ class CompiledFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Replay a capture that fits, or run the function."""
-        if not self.calls or stance.forced == "force_eager" or current() is not None or _core.is_capturing():
+        if not self.calls or stance.forced == "force_eager" or _core.is_capturing() or not is_captured_here():
             self.calls += 1
             return self.function(*args, **kwargs)
-        arguments = Arguments(args, kwargs, _core.tensor_kind)
+        arguments = Arguments(args, kwargs, quick_kind)
         key = (arguments.key, thread_state())
         if self.eager.get(key, 0) >= _FAILS:
             return self.function(*args, **kwargs)

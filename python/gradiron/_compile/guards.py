@@ -28,9 +28,9 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .._creation import strided
-from ..amp.autocast_mode import get_autocast_dtype, is_autocast_enabled
+from ..amp.autocast_mode import _state as _autocast_state
 
-__all__ = ["MISSING", "Guards", "fingerprint", "is_constant", "matches", "sharing", "thread_state"]
+__all__ = ["MISSING", "Guards", "fingerprint", "is_constant", "matches", "is_captured_here", "quick_kind", "sharing", "thread_state"]
 
 Read = tuple[str, Any, Any, Any]
 
@@ -116,34 +116,42 @@ def sharing(tensors: Sequence[Tensor]) -> tuple[int, ...]:
     return tuple(first.setdefault(tensor._storage_id(), number) for number, tensor in enumerate(tensors))
 
 
+def quick_kind(tensor: Tensor) -> tuple[Any, ...]:
+    """Return what most calls ask of a tensor among its arguments; `fingerprint` is all of it."""
+    return (type(tensor), tensor.dtype, tensor.shape, tensor.requires_grad, tensor.is_cpu)
+
+
 def thread_state() -> tuple[Any, ...]:
     """Return the modes of this thread that decide what operators do."""
-    own: Any = _core
+    place = _own.thread_device()
+    autocast = _autocast_state
     return (
-        own.is_grad_enabled(),
-        own.is_inference_mode_enabled(),
-        own.get_default_dtype(),
-        str(own.thread_device()),
-        own.is_anomaly_enabled(),
-        own.is_fwd_grad_enabled(),
-        own.saved_hooks_disabled(),
-        own.top_saved_hooks() is None,
-        _dual_level(),
-        own.vmap_depth(),
-        own.is_transformed(),
-        own.overrides_off(),
-        own.profiler_enabled(),
-        *_autocast(),
+        _own.is_grad_enabled(),
+        _own.is_inference_mode_enabled(),
+        _own.get_default_dtype(),
+        None if place is None else str(place),
+        _own.is_fwd_grad_enabled(),
+        _own.profiler_enabled(),
+        *((*autocast.on.values(), *autocast.dtypes.values()) if True in autocast.on.values() else ()),
     )
 
 
-def _dual_level() -> int:
-    module = sys.modules.get("gradiron.autograd.forward_ad")
-    return -1 if module is None else module._current_level
+def is_captured_here() -> bool:
+    """Return whether calls are captured under the modes of this thread: not inside of a transform, a mode that overrides
+    operators, hooks for saved tensors, a dual level, or anomaly detection."""
+    module = sys.modules.get(f"{__package__.partition('.')[0]}.autograd.forward_ad")
+    return not (
+        _own.is_transformed()
+        or _own.vmap_depth()
+        or _own.overrides_off()
+        or _own.is_anomaly_enabled()
+        or _own.saved_hooks_disabled() is not None
+        or _own.top_saved_hooks() is not None
+        or (module is not None and module._current_level >= 0)
+    )
 
 
-def _autocast() -> tuple[Any, ...]:
-    return tuple((is_autocast_enabled(kind), get_autocast_dtype(kind)) for kind in ("cpu", "cuda"))
+_own: Any = _core
 
 
 class Guards:

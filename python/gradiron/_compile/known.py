@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import _core
 
-__all__ = ["CORE", "PURE", "PURE_METHODS", "TENSOR_ATTRIBUTES", "refused_core", "refused_method"]
+__all__ = ["CORE", "PURE", "PURE_METHODS", "QUICK_ATTRIBUTES", "TENSOR_ATTRIBUTES", "refused_core", "refused_method"]
 
 # Attributes of tensors that the comparison of tensors covers.
 TENSOR_ATTRIBUTES = frozenset(
@@ -20,6 +20,9 @@ TENSOR_ATTRIBUTES = frozenset(
     __array_priority__
     """.split()
 )
+
+# Those of them that `quick_kind` covers.
+QUICK_ATTRIBUTES = frozenset("shape dtype ndim requires_grad is_cpu itemsize nbytes".split())
 
 # Methods of tensors, and functions of the core, that do more than compute: they change how a tensor lies in memory, hand its
 # elements or its address to Python, or change a thread's modes for good.

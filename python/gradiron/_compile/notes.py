@@ -14,7 +14,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .errors import Unsupported
-from .guards import MISSING, cell_contents, matches
+from .guards import MISSING, cell_contents, fingerprint, matches
 from .live import LiveNumber
 from .reasons import Reason
 
@@ -95,6 +95,8 @@ class Notes:
         self.known = list(given)
         self.numbers = {id(tensor): number for number, tensor in enumerate(given)}
         self.pinned: set[int] = set()
+        self.asked: set[int] = set()
+        self.fingerprints = [fingerprint(tensor) for tensor in given]
         self.containers = {id(each): each for each in containers}
         self.fresh: dict[int, Any] = {}
         self.functions: dict[int, Any] = {}
@@ -292,6 +294,12 @@ class Notes:
         """Return whether a tensor is an argument that Python hung nothing on: others are compared by identity."""
         number = self.numbers.get(id(tensor))
         return number is not None and number < self.arguments and not tensor.__dict__
+
+    def ask(self, tensor: Tensor) -> None:
+        """Note that the call asks more of a tensor than `quick_kind` tells."""
+        number = self.numbers.get(id(tensor))
+        if number is not None and number < self.arguments:
+            self.asked.add(number)
 
     def pin(self, value: Any) -> None:
         """Note that the call depends on which object a value is."""
