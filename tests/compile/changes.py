@@ -1489,7 +1489,8 @@ def layer_case(change_of):
         model = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Dropout(0.0), nn.Linear(3, 3))
 
         def f(x):
-            return model(x)
+            y = model(x)
+            return y.detach() * (2 if y.requires_grad else 3)
 
         return f, *change_of(model)
 
@@ -1597,7 +1598,7 @@ def batch_norm():
     layer.eval()
 
     def f(x):
-        return layer(x.expand(2, 3))
+        return layer(x.expand(2, 3)).detach()
 
     return (
         f,
@@ -1643,7 +1644,7 @@ def parametrized():
     layer = nn.Linear(3, 3)
 
     def f(x):
-        return layer(x)
+        return layer(x).detach()
 
     class Double(nn.Module):
         def forward(self, w):

@@ -65,7 +65,7 @@ def test_each_shape_dtype_and_value_is_captured_once():
         for x in (torch.ones(2), torch.ones(3), torch.ones(2, dtype=torch.float64), torch.ones(2, 2).t(), torch.ones(4)[::2]):
             for k in (1, 2, 2.0, True):
                 assert torch.equal(compiled(x, k), x * k + 1)
-    assert len(info(compiled).captures) == 19 + 1 and not info(compiled).reasons
+    assert sum(map(len, info(compiled).captures.values())) == 20 and not info(compiled).reasons
 
 
 def test_structures_of_arguments_and_results():
@@ -388,7 +388,7 @@ def test_functions_of_autograd_and_checkpoint():
 
 def test_second_derivatives():
     def f(x):
-        (grad,) = torch.autograd.grad((x**3).sum(), x, create_graph=True)
+        (grad,) = torch.autograd.grad(x.sin().sum(), x, create_graph=True)
         return torch.autograd.grad(grad.sum(), x)[0]
 
     compiled = torch.compile(f, fullgraph=True)

@@ -392,6 +392,9 @@ def _pass(o: Observer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
 
 def _made(o: Observer, value: Any) -> Any:
     """Take the result of a function of the core."""
+    reason = _core.capture_reason()
+    if reason is not None and o.reason is None:
+        o.stop(reason)
     if isinstance(value, Tensor):
         if id(value) not in o.numbers:
             o.fresh[id(value)] = value

@@ -63,7 +63,7 @@ class Captured:
         for number, (owner, key, value) in enumerate(observer.live_numbers):
             if number not in live:
                 observer.reads["item", id(owner), key] = (owner, value)
-        self.live = [(owner, key, number in live) for number, (owner, key, _) in enumerate(observer.live_numbers)]
+        self.live = [(owner, key) for owner, key, _ in observer.live_numbers] if program.numbers else []
         self.reads = ordered(observer)
         self.owners = owners_of(self.reads)
         self.guards = _core.Guards(self.reads, MISSING)
@@ -102,7 +102,7 @@ class Captured:
         Args:
             arguments: the arguments of this call.
         """
-        numbers = tuple([owner.get(key) if used else 0.0 for owner, key, used in self.live])
+        numbers = tuple([owner.get(key) for owner, key in self.live])
         for number in numbers:
             if type(number) is not float:
                 return "a number that the replay reads anew is no float"
