@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._core import Tensor
-from .guards import is_constant
+from .guards import is_constant, quick_kind
 from .live import plain
 
 __all__ = ["Arguments", "Template"]
@@ -18,7 +18,6 @@ class Arguments:
 
     Args:
         args, kwargs: the arguments.
-        kind_of: what tells whether the same kernels run on two tensors; its results can be compared and hashed.
 
     Attributes:
         key: equal for calls whose arguments differ in tensors' elements only.
@@ -29,16 +28,16 @@ class Arguments:
 
     __slots__ = ("containers", "key", "objects", "tensors")
 
-    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], kind_of: Callable[[Tensor], Any]) -> None:
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.tensors: list[Tensor] = []
         self.containers: list[Any] = []
         self.objects: list[Any] = []
-        parts: list[Any] = [self._part(each, kind_of) for each in args]
+        parts: list[Any] = [len(args), *map(self._part, args)]
         for name in kwargs:
-            parts += [name, self._part(kwargs[name], kind_of)]
-        self.key = (len(args), *parts)
+            parts += [name, self._part(kwargs[name])]
+        self.key = tuple(parts)
 
-    def _part(self, value: Any, kind_of: Callable[[Tensor], Any]) -> Any:
+    def _part(self, value: Any) -> Any:
         kind = type(value)
         if isinstance(value, Tensor):
             for number, other in enumerate(self.tensors):
@@ -47,23 +46,23 @@ class Arguments:
             self.tensors.append(value)
             if value.__dict__:  # what Python hung on it makes it one of its own
                 self.objects.append(value)
-                return (kind_of(value), id(value))
-            return kind_of(value)
+                return (quick_kind(value), id(value))
+            return quick_kind(value)
         if kind is float:
             return (kind, value.hex())
         if kind in (list, tuple):
             if kind is list:
                 self.containers.append(value)
-            return (kind, *(self._part(each, kind_of) for each in value))
+            return (kind, *(self._part(each) for each in value))
         if kind in (dict, OrderedDict):
             self.containers.append(value)
-            return (kind, *((self._part(key, kind_of), self._part(each, kind_of)) for key, each in value.items()))
+            return (kind, *((self._part(key), self._part(each)) for key, each in value.items()))
         if kind in (int, str, bool, bytes, type(None)):
             return (kind, value)
         if kind is complex:
             return (kind, value.real.hex(), value.imag.hex())
         if kind is slice:
-            return (kind, *(self._part(each, kind_of) for each in (value.start, value.stop, value.step)))
+            return (kind, *(self._part(each) for each in (value.start, value.stop, value.step)))
         self.objects.append(value)
         return ("object", id(value))
 

@@ -278,8 +278,12 @@ def _builtin(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str
     if owner is not None and not isinstance(owner, types.ModuleType):
         return _method(o, function, owner, name, args, kwargs)
     handler = _HANDLERS.get(function)
-    if handler is not None:
-        return handler(o, *args, **kwargs)
+    return _of_python(o, function, args, kwargs) if handler is None else handler(o, *args, **kwargs)
+
+
+def _of_python(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function of one of Python's own modules."""
+    owner, name = getattr(function, "__self__", None), function.__name__
     if id(function) in PURE:
         if function is not callable and all(map(_is_plain, args)) and all(map(_is_plain, kwargs.values())):
             return function(*args, **kwargs)

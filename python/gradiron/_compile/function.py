@@ -21,7 +21,7 @@ from . import calls
 from .arguments import Arguments, Template
 from .check import compare_both
 from .errors import Unsupported
-from .guards import MISSING, cell_contents, fingerprint, is_captured_here, matches, quick_kind, thread_state
+from .guards import MISSING, cell_contents, fingerprint, is_captured_here, matches, thread_state
 from .notes import class_dicts
 from .observer import Observer
 from .reasons import Reason, Unrewritable, log
@@ -70,6 +70,7 @@ class Captured:
         self.pinned = [(number, arguments.tensors[number]) for number in sorted(observer.pinned)]
         self.registry = observer.registry
         self.asked = [(number, observer.fingerprints[number]) for number in sorted(observer.asked)]
+        self.rarely = bool(self.pinned or self.asked or observer.registry is not None)
         self.objects = [*arguments.objects, *observer.held]
         self.program = program
         self.known = observer.known[len(arguments.tensors) :]
@@ -78,6 +79,17 @@ class Captured:
 
     def differs(self, arguments: Arguments) -> tuple[str, Any] | None:
         """Return the words and the mark of the first read that differs from the capture's."""
+        if self.rarely:
+            found = self._differs_rarely(arguments)
+            if found is not None:
+                return found
+        failed = self.guards.failed()
+        if failed is None:
+            return None
+        read = self.reads[failed]
+        return described(read, self.owners), (read[0], id(read[1]), _mark(read[2]))
+
+    def _differs_rarely(self, arguments: Arguments) -> tuple[str, Any] | None:
         for number, tensor in self.pinned:
             if arguments.tensors[number] is not tensor:
                 return f"which object tensor {number} among the arguments is", ("pinned", number)
@@ -86,11 +98,7 @@ class Captured:
                 return f"the kind of tensor {number} among the arguments", ("asked", number)
         if self.registry is not None and self.registry != abc.get_cache_token():
             return "a class was registered with an abstract base class", ("registry",)
-        failed = self.guards.failed()
-        if failed is None:
-            return None
-        read = self.reads[failed]
-        return described(read, self.owners), (read[0], id(read[1]), _mark(read[2]))
+        return None
 
     def describe(self) -> list[str]:
         """Return the reads in words."""
@@ -213,17 +221,15 @@ class CompiledFunction:
         if not self.calls or stance.forced == "force_eager" or _core.is_capturing() or not is_captured_here():
             self.calls += 1
             return self.function(*args, **kwargs)
-        arguments = Arguments(args, kwargs, quick_kind)
+        arguments = Arguments(args, kwargs)
         key = (arguments.key, thread_state())
-        if self.eager.get(key, 0) >= _FAILS:
-            return self.function(*args, **kwargs)
-        why: Any = None
         captures = self.captures.get(key)
+        why: Any = None
         for number, captured in enumerate(captures or ()):
             why = None if stance.trusts else captured.differs(arguments)
             if why is None:
                 if _CHECKS:
-                    return self._checked(captured, arguments, args, kwargs)
+                    return compare_both(self, captured, arguments, args, kwargs)
                 done = captured.replay(arguments)
                 if type(done) is tuple:
                     self.replays += 1
@@ -334,9 +340,6 @@ class CompiledFunction:
     def _check_end(key: Any) -> None:
         if thread_state() != key[1]:
             raise _Refused("it leaves a mode of the thread changed")
-
-    def _checked(self, captured: Captured, arguments: Arguments, args: Any, kwargs: Any) -> Any:
-        return compare_both(self, captured, arguments, args, kwargs)
 
 
 class _Refused(Exception):

@@ -30,7 +30,17 @@ from .._core import Tensor
 from .._creation import strided
 from ..amp.autocast_mode import _state as _autocast_state
 
-__all__ = ["MISSING", "Guards", "fingerprint", "is_constant", "matches", "is_captured_here", "quick_kind", "sharing", "thread_state"]
+__all__ = [
+    "MISSING",
+    "Guards",
+    "fingerprint",
+    "is_captured_here",
+    "is_constant",
+    "matches",
+    "quick_kind",
+    "sharing",
+    "thread_state",
+]
 
 Read = tuple[str, Any, Any, Any]
 
