@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._compile.entry import check_options as _check_options
-from .._compile.function import reset as _reset
-from .._compile.notes import current as _current
-from .._compile.settings import BACKENDS as _BACKENDS
-from .._compile.settings import STANCES as _STANCES
-from .._compile.settings import default_backend as _default_backend
-from .._compile.settings import stance as _stance
-from .._functions.settings import compile
-from . import config
+from ._compile.entry import check_options as _check_options
+from ._compile.function import reset as _reset
+from ._compile.notes import current as _current
+from ._compile.settings import BACKENDS as _BACKENDS
+from ._compile.settings import STANCES as _STANCES
+from ._compile.settings import default_backend as _default_backend
+from ._compile.settings import stance as _stance
+from ._functions.settings import compile
 
 __all__ = [
     "allow_in_graph",
     "assume_constant_result",
     "compile",
-    "config",
     "cudagraph_mark_step_begin",
     "cudagraph_mark_warmup_incomplete",
     "disable",
