@@ -63,12 +63,9 @@ def explain(f: Any, *extra_args: Any, **extra_kwargs: Any) -> Any:
         extra_args, extra_kwargs: arguments of the calls, if they are given at once.
 
     Examples:
-        >>> print(torch._dynamo.explain(lambda x: x * 2 + 1)(torch.ones(3)))
-        <lambda>: 1 captures, 1 replays
-        kernels of a replay: 2, with 0 bytes of memory of their own
-        guards: 3
-        effects on Python: 0
-        graph breaks: 0
+        >>> explanation = torch._dynamo.explain(lambda x: x * 2 + 1)(torch.ones(3))
+        >>> explanation.graph_count, explanation.graph_break_count, explanation.op_count
+        (1, 0, 2)
     """
     compiled = f if isinstance(f, CompiledFunction) else getattr(f, "_compiled", None)
     if isinstance(f, OptimizedModule):

@@ -248,16 +248,16 @@ def compile(
 ) -> Any:
     """Capture the kernels of a function or module once, and replay them without Python.
 
-    The first call runs as it is, the second is captured, later ones are replayed. Before each replay all that Python read during
-    the captured call is compared: globals, attributes, items, shapes. If something differs, the call is captured again. What
-    cannot be captured runs as it is; `torch._dynamo.explain` tells why.
+    The first call runs as it is, the second is captured, later ones are replayed. Before each replay all that Python read
+    during the captured call is compared: globals, attributes, items, shapes. If something differs, the call is captured again.
+    What cannot be captured runs as it is; `torch._dynamo.explain` tells why.
 
     Args:
         model: function or module; without one, the result is a decorator.
         fullgraph: raise `torch._dynamo.exc.Unsupported` where something cannot be captured. Default: `False`
         dynamic: accepted; each new shape is captured on its own, which costs one call.
-        backend: `"inductor"`, `"cudagraphs"` or `"aot_eager"`, which are all the same here, or `"eager"`, which captures nothing.
-        mode: `"default"`, `"lite"`, `"reduce-overhead"`, `"max-autotune"` or `"max-autotune-no-cudagraphs"`, all the same here.
+        backend: `"inductor"`, `"cudagraphs"` or `"aot_eager"`, all the same here, or `"eager"`, which captures nothing.
+        mode: `"default"`, `"lite"`, `"reduce-overhead"`, `"max-autotune"` or `"max-autotune-no-cudagraphs"`: all the same.
         options: options of `torch.compile`, which have no effect here.
         name: name of the function in logs.
         disable: return the function as it is. Default: `False`
