@@ -71,7 +71,7 @@ from .sparse._compressed import _convert_indices_from_coo_to_csr as _convert_ind
 from .sparse._compressed import _convert_indices_from_csr_to_coo as _convert_indices_from_csr_to_coo
 from ._stand_ins import _custom_ops as _custom_ops
 from ._core import _dirichlet_grad as _dirichlet_grad
-from ._stand_ins import _dynamo as _dynamo
+from . import _dynamo as _dynamo
 from . import _higher_order_ops as _higher_order_ops
 from ._stand_ins import _inductor as _inductor
 from ._stand_ins import _jit_internal as _jit_internal
@@ -195,7 +195,7 @@ from ._core import clone as clone
 from ._core import column_stack as column_stack
 from ._core import combinations as combinations
 from ._functions.settings import compile as compile
-from ._stand_ins import compiler as compiler
+from . import compiler as compiler
 from ._core import complex as complex
 from ._core import complex128 as complex128
 from ._core import complex32 as complex32

@@ -20,6 +20,7 @@ ORDER = """
     amp library masked profiler quasirandom signal cpu cuda mps accelerator
     _storage storage _pickling multiprocessing serialization _utils sparse hub utils
     func nn _higher_order_ops optim distributions
+    _compile compiler _dynamo
     distributed nn.parallel nn.modules._sync_batchnorm
     _stand_ins _C
 """.split()

@@ -39,6 +39,11 @@ OTHERWISE = {
     "python/gradiron/nn/parallel/scatter_gather.py": {"gather", "scatter"},
     # A window.
     "python/gradiron/signal/windows.py": {"exponential"},
+    # Functions and methods of Python's own, which a compiled function may call.
+    "python/gradiron/_compile/calls.py": None,
+    "python/gradiron/_compile/containers.py": None,
+    "python/gradiron/_compile/known.py": None,
+    "python/gradiron/_compile/operations.py": None,
     # The words of an optimizer's program, a language of its own.
     "python/gradiron/optim/_rule.py": None,
     # Distributions, by their modules.
