@@ -1,0 +1,79 @@
+"""Calls that are made twice with the same arguments, made once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradiron
+
+from ...._compatibility import compatibility
+from ....graph import Graph
+from ....graph_module import GraphModule
+from ....node import Node
+from ...infra.pass_base import PassBase, PassResult
+
+__all__ = ["CSEPass", "get_CSE_banned_ops"]
+
+_RANDOM = "bernoulli dropout multinomial native_dropout normal poisson rand rand_like randint randn randperm rrelu"
+_WRITING = "add_ sub_ mul_ div_ pow_ lerp_ relu_ sigmoid_ tanh_"
+
+
+@compatibility(is_backward_compatible=False)
+def get_CSE_banned_ops() -> set[Any]:
+    """Return operators whose calls differ although their arguments are the same: random ones, and those that write."""
+    names = f"{_RANDOM} {_WRITING}".split()
+    functions = {getattr(gradiron, name) for name in names if hasattr(gradiron, name)}
+    return functions | {getattr(gradiron.ops.aten, name) for name in names}
+
+
+@compatibility(is_backward_compatible=False)
+class CSEPass(PassBase):
+    """Has calls that are made twice with the same arguments made once.
+
+    Args:
+        banned_ops: functions whose calls stay; default: none.
+
+    Examples:
+        >>> from torch.fx.passes.dialect.common.cse_pass import CSEPass
+        >>> traced = torch.fx.symbolic_trace(lambda x: torch.relu(x) + torch.relu(x))
+        >>> len(traced.graph.nodes), len(CSEPass()(traced).graph_module.graph.nodes)
+        (5, 4)
+    """
+
+    def __init__(self, banned_ops: set[Any] | None = None) -> None:
+        self.banned_ops = banned_ops or set()
+
+    def call(self, graph_module: GraphModule) -> PassResult:
+        """Return a module whose graph makes each call once.
+
+        Args:
+            graph_module: module.
+        """
+        made = Graph()
+        copies: dict[Node, Node] = {}
+        known: dict[Any, Node] = {}
+        for node in graph_module.graph.nodes:
+            target = getattr(node.target, "overloadpacket", node.target)
+            if node.op in ("placeholder", "output", "get_attr") or target in self.banned_ops:
+                copies[node] = made.node_copy(node, copies.__getitem__)
+                continue
+            key = (node.op, node.target, _key(node.args, copies), _key(node.kwargs, copies))
+            if key not in known:
+                known[key] = made.node_copy(node, copies.__getitem__)
+            copies[node] = known[key]
+        if len(made.nodes) == len(graph_module.graph.nodes):
+            return PassResult(graph_module, False)
+        return PassResult(GraphModule(graph_module, made), True)
+
+
+def _key(value: Any, copies: dict[Node, Node]) -> Any:
+    """A value by which arguments are compared: `1` and `1.0` differ, and containers are known by what is in them."""
+    if isinstance(value, Node):
+        return copies[value]
+    if isinstance(value, (tuple, list)):
+        return (type(value), *(_key(item, copies) for item in value))
+    if isinstance(value, dict):
+        return (dict, *((key, _key(item, copies)) for key, item in value.items()))
+    if isinstance(value, slice):
+        return (slice, _key((value.start, value.stop, value.step), copies))
+    return (type(value), value)
