@@ -44,7 +44,8 @@ class CustomBuiltin(NamedTuple):
 
 #: Names that `repr` of some values uses, with the line that defines each.
 custom_builtins: dict[str, CustomBuiltin] = {}
-_reserved: dict[str, Any] = {**{word: object() for word in keyword.kwlist}, **vars(builtins)}
+#: Names that no node gets, with what they stand for.
+reserved: dict[str, Any] = {**{word: object() for word in keyword.kwlist}, **vars(builtins)}
 
 
 def register_custom_builtin(name: str, import_str: str, obj: Any) -> None:
@@ -56,7 +57,7 @@ def register_custom_builtin(name: str, import_str: str, obj: Any) -> None:
         obj: what it names.
     """
     custom_builtins[name] = CustomBuiltin(import_str, obj)
-    _reserved[name] = obj
+    reserved[name] = obj
 
 
 register_custom_builtin("inf", "from math import inf", math.inf)
@@ -100,7 +101,7 @@ class Namespace:
             assert found is not None
         base, digits = found.groups()
         number = int(digits) if digits is not None and candidate not in self._used_names else self._counts.get(base, 0)
-        if (digits is None or candidate in self._used_names) and _reserved.get(candidate, obj) is not obj:
+        if (digits is None or candidate in self._used_names) and reserved.get(candidate, obj) is not obj:
             number += 1
             candidate = f"{base}_{number}"
         while candidate in self._used_names:
@@ -154,7 +155,9 @@ def library_path(obj: Any) -> str | None:
         return f"torch.ops.{obj}"
     for key, holder in _holders():
         prefix, _, path = key.partition("|")
-        if name.startswith(prefix) and getattr(holder, name.removeprefix(prefix), None) is obj:
+        found = getattr(holder, name.removeprefix(prefix), None) if name.startswith(prefix) else None
+        # While a trace goes on, what records stands in its place.
+        if found is not None and (found is obj or getattr(found, "__wrapped__", None) is obj):
             return f"{path}.{name.removeprefix(prefix)}"
     qualified = getattr(obj, "__qualname__", name)
     if module is None or "<" in qualified:

@@ -172,6 +172,14 @@ def _library_ids() -> dict[int, Callable[..., Any]]:
     return {id(each.__wrapped__): each for found in _library_functions().values() for _, each in found}  # type: ignore[attr-defined]
 
 
+def library_functions() -> Iterator[tuple[dict[str, Any], str, Callable[..., Any]]]:
+    """Those functions, each with the names of its module and its own."""
+    for place, functions in _library_functions().items():
+        names = vars(importlib.import_module(place))
+        for name, function in functions:
+            yield names, name, function.__wrapped__  # type: ignore[attr-defined]
+
+
 def patch_library(patcher: Patcher) -> None:
     """Has gradiron's own functions recorded, and indices of tensors that are proxies."""
     for place, functions in _library_functions().items():

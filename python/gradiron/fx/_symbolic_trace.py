@@ -7,6 +7,8 @@ from typing import Any
 
 from ..nn import Module
 from ._compatibility import compatibility
+from ._patching import wrapped_functions as _wrapped_fns_to_patch  # noqa: F401
+from ._patching import wrapped_methods as _wrapped_methods_to_patch  # noqa: F401
 from ._tracer import PH as PH
 from ._tracer import PHBase as PHBase
 from ._tracer import PHWithMeta as PHWithMeta

@@ -18,7 +18,7 @@ from ._code_writer import inplace_methods as inplace_methods
 from ._code_writer import magic_methods as magic_methods
 from ._code_writer import reflectable_magic_methods as reflectable_magic_methods
 from ._compatibility import compatibility
-from ._names import Namespace, custom_builtins, register_custom_builtin, snake_case, target_name
+from ._names import Namespace, custom_builtins, register_custom_builtin, reserved, snake_case, target_name
 from .node import Argument, Node, Target, map_arg
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ register_custom_builtin("pytree", "import torch.utils._pytree as pytree", pytree
 
 # PyTorch's names of these.
 _custom_builtins, _register_custom_builtin = custom_builtins, register_custom_builtin
-_Namespace, _snake_case, _format_target = Namespace, snake_case, format_target
+_Namespace, _snake_case, _format_target, _illegal_names = Namespace, snake_case, format_target, reserved
 
 _OPS = ("call_function", "call_method", "get_attr", "call_module", "placeholder", "output")
 

@@ -30,9 +30,12 @@ class ArgsKwargsPair(NamedTuple):
 
 
 def _signature(target: Any) -> inspect.Signature | None:
+    packet = getattr(target, "overloadpacket", target)
     try:
+        if isinstance(packet, gradiron.ops.OpOverloadPacket):
+            target = gradiron.ops.function_of(packet.__name__)
         return inspect.signature(inspect.unwrap(target))
-    except (TypeError, ValueError):
+    except (NotImplementedError, TypeError, ValueError):
         return None
 
 

@@ -35,6 +35,9 @@ __all__ = [
     "TracerBase",
 ]
 
+# The core asks whether an argument is a number or an array of another library. A proxy is neither.
+_CONVERSIONS = frozenset("__array__ __array_interface__ __complex__ __cuda_array_interface__ __dlpack__ __float__".split())
+
 # Files whose frames are not the user's.
 _LIBRARY = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -325,6 +328,8 @@ class Proxy:
         return f"Proxy({self.node.name})"
 
     def __getattr__(self, k: str) -> Any:
+        if k in _CONVERSIONS:
+            raise AttributeError(k)
         return Attribute(self, k)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -78,6 +78,8 @@ def _inline_module(gm: GraphModule, inline_mod_name: str, run_dce: bool = True, 
     for node in inner.graph.nodes:
         if node.op == "placeholder":
             copies[node] = call.kwargs[node.name] if node.name in call.kwargs else next(given)
+            if isinstance(copies[node], Node):
+                copies[node].meta = node.meta.copy()
         elif node.op == "output":
             result = map_arg(node.args[0], copies.__getitem__)
             _use_instead(gm.graph, call, result)
@@ -205,7 +207,7 @@ def _read_inputs(graph: Graph, given: Any) -> None:
         if attribute.op != "get_attr":
             raise AssertionError(f"Expected get_attr, got {attribute.op}")
         with graph.inserting_before(node):
-            made = graph.get_attr(str(attribute.target))
+            made = graph.create_node("get_attr", str(attribute.target))
         made.meta = node.meta.copy()
         node.replace_all_uses_with(made)
         graph.erase_node(node)

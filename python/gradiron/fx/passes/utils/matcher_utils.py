@@ -8,9 +8,11 @@ from typing import Any
 
 from ...._core import Tensor
 from ..._compatibility import compatibility
+from ..._names import library_path
 from ...graph import Graph
 from ...graph_module import _get_attr
 from ...node import Node
+from ...operator_schemas import normalize_function
 from .fuser_utils import validate_partition
 
 __all__ = ["InternalMatch", "SubgraphMatcher"]
@@ -146,9 +148,14 @@ class SubgraphMatcher:
         match.nodes_map[pn] = gn
         if pn.op == "placeholder":
             return True
+        of_pattern, of_graph = _arguments(pn), _arguments(gn)
         if len(pn.args) != len(gn.args) or list(pn.kwargs) != list(gn.kwargs):
-            return False
-        return self._match_arguments((*pn.args, *pn.kwargs.values()), (*gn.args, *gn.kwargs.values()), match)
+            # One leaves out what the other gives: with defaults filled in they can be compared.
+            whole = [_with_defaults(node) for node in (pn, gn)]
+            if None in whole:
+                return False
+            of_pattern, of_graph = whole  # type: ignore[assignment]
+        return self._match_arguments(of_pattern, of_graph, match)
 
     def _match_arguments(self, of_pattern: Any, of_graph: Any, match: InternalMatch) -> bool:
         if len(of_pattern) != len(of_graph):
@@ -165,6 +172,17 @@ class SubgraphMatcher:
             if not fits:
                 return False
         return True
+
+
+def _arguments(node: Node) -> tuple[Any, ...]:
+    return (*node.args, *node.kwargs.values())
+
+
+def _with_defaults(node: Node) -> tuple[Any, ...] | None:
+    if node.op != "call_function" or library_path(node.target) is None:
+        return None
+    whole = normalize_function(node.target, node.args, node.kwargs, normalize_to_only_use_kwargs=True)  # type: ignore[arg-type]
+    return None if whole is None else tuple(whole.kwargs.values())
 
 
 def _same_kind_of_attribute(pn: Node, gn: Node) -> bool:

@@ -10,6 +10,7 @@ from ...._compatibility import compatibility
 from ....graph import Graph
 from ....graph_module import GraphModule
 from ....node import Node
+from ....operator_schemas import normalize_function
 from ...infra.pass_base import PassBase, PassResult
 
 __all__ = ["CSEPass", "get_CSE_banned_ops"]
@@ -21,9 +22,7 @@ _WRITING = "add_ sub_ mul_ div_ pow_ lerp_ relu_ sigmoid_ tanh_"
 @compatibility(is_backward_compatible=False)
 def get_CSE_banned_ops() -> set[Any]:
     """Return operators whose calls differ although their arguments are the same: random ones, and those that write."""
-    names = f"{_RANDOM} {_WRITING}".split()
-    functions = {getattr(gradiron, name) for name in names if hasattr(gradiron, name)}
-    return functions | {getattr(gradiron.ops.aten, name) for name in names}
+    return {getattr(gradiron.ops.aten, name) for name in f"{_RANDOM} {_WRITING}".split()}
 
 
 @compatibility(is_backward_compatible=False)
@@ -53,17 +52,24 @@ class CSEPass(PassBase):
         copies: dict[Node, Node] = {}
         known: dict[Any, Node] = {}
         for node in graph_module.graph.nodes:
-            target = getattr(node.target, "overloadpacket", node.target)
-            if node.op in ("placeholder", "output", "get_attr") or target in self.banned_ops:
+            if node.op in ("placeholder", "output", "get_attr") or self._is_banned(node):
                 copies[node] = made.node_copy(node, copies.__getitem__)
                 continue
-            key = (node.op, node.target, _key(node.args, copies), _key(node.kwargs, copies))
+            whole = normalize_function(node.target, node.args, node.kwargs) if node.op == "call_function" else None  # type: ignore[arg-type]
+            args, kwargs = (node.args, node.kwargs) if whole is None else whole
+            key = (node.op, node.target, _key(args, copies), _key(kwargs, copies))
             if key not in known:
                 known[key] = made.node_copy(node, copies.__getitem__)
             copies[node] = known[key]
         if len(made.nodes) == len(graph_module.graph.nodes):
             return PassResult(graph_module, False)
         return PassResult(GraphModule(graph_module, made), True)
+
+    def _is_banned(self, node: Node) -> bool:
+        target: Any = node.target
+        name = getattr(target, "__name__", target)
+        targets = (getattr(target, "overloadpacket", target), getattr(gradiron.ops.aten, name, None), getattr(gradiron, name, None))
+        return any(each in self.banned_ops for each in targets if each is not None)
 
 
 def _key(value: Any, copies: dict[Node, Node]) -> Any:
