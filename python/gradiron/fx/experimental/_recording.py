@@ -210,6 +210,8 @@ class Recorder:
 
     def patch(self, patcher: _patching.Patcher) -> None:
         """Has everything come by here that executes operators."""
+        for names, name, function in _patching.library_functions():
+            patcher.patch(names, name, self._recorded(function))
         core = vars(_core)
         patcher.patch(core, "run_grad", _named(self.run_grad))
         for name in ("aliased", "tracked", "unrecorded"):
@@ -218,8 +220,8 @@ class Recorder:
             patcher.patch(core, name, _named(lambda *args, what=name: _refuse(_MEANING[what])))
         names = vars(custom_functions)
         patcher.patch(names, "_apply", self._noting_custom(names["_apply"]))
-        for names, name, function in _patching.library_functions():
-            patcher.patch(names, name, self._recorded(function))
+        for name in ("as_tensor", "asarray", "from_numpy", "tensor"):
+            patcher.patch(vars(gradiron), name, self._fresh(getattr(gradiron, name)))
 
     def _recorded(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -229,6 +231,17 @@ class Recorder:
             return self.call(function, args, kwargs)
 
         return recorded
+
+    def _fresh(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A function that makes a tensor of Python's values: a copy of a constant, as it may be written."""
+
+        def fresh(*args: Any, **kwargs: Any) -> Any:
+            made = function(*args, **kwargs)
+            if isinstance(made, Followed) or _core.overrides_off() == 2:
+                return made
+            return self.call(gradiron.clone, (made,), {})
+
+        return fresh
 
     def _kept(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
         """A function of the core that makes another tensor of the same elements, as a node of its own."""
