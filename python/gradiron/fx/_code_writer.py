@@ -77,7 +77,13 @@ inplace_methods = {
 _STEP = re.compile(r"# COUNTER: (\d+)")
 _FRAME = re.compile(r'File "(.+)", line (\d+), in (.+)')
 _GENERICS = {list: typing.List, dict: typing.Dict, set: typing.Set, frozenset: typing.FrozenSet, tuple: typing.Tuple}  # noqa: UP006
-_COLORS = {"red": "\x1b[31m", "blue": "\x1b[34m", "dim": "\x1b[2m", "dim_blue": "\x1b[2m\x1b[34m", "dim_green": "\x1b[2m\x1b[32m"}
+_COLORS = {
+    "red": "\x1b[31m",
+    "blue": "\x1b[34m",
+    "dim": "\x1b[2m",
+    "dim_blue": "\x1b[2m\x1b[34m",
+    "dim_green": "\x1b[2m\x1b[32m",
+}
 
 
 def format_target(base: str, target: str) -> str:
@@ -185,8 +191,8 @@ class CodeWriter:
         if not isinstance(kind, types.GenericAlias):
             origin = _GENERICS.get(origin, origin)
         name = self.add_global(type_repr(origin), origin)
-        arguments = kind.dims if hasattr(kind, "dims") else typing.get_args(kind)
-        return f"{name}[{','.join(map(self.type, arguments))}]" if arguments else name
+        inner = kind.dims if hasattr(kind, "dims") else typing.get_args(kind)
+        return f"{name}[{','.join(map(self.type, inner))}]" if inner else name
 
     def value(self, arg: Any) -> str:
         """An argument."""
@@ -223,7 +229,7 @@ class CodeWriter:
         kind = "" if node.type is None else f" : {self.type(node.type)}"
         if not self.verbose:
             return kind
-        value = node.meta.get("val", node.meta.get("tensor_meta", node.meta.get("example_value")))
+        value: Any = node.meta.get("val", node.meta.get("tensor_meta", node.meta.get("example_value")))
         if isinstance(value, Tensor):
             core = tensor_annotation(value, self.include_stride, self.include_device, self.paint)
             return f': "{core}"' if type(value) is Tensor else f': "{type(value).__name__}({core})"'
@@ -239,7 +245,8 @@ class CodeWriter:
         known = [f"{key}: {node.meta[key]}" for key in self.additional_meta if key in node.meta]
         shown = f"# {', '.join(known)} " if known else ""
         custom = {
-            key: f"{str(item)[:40]}..." if len(str(item)) > 40 else item for key, item in (node.meta.get("custom") or {}).items()
+            key: f"{str(item)[:40]}..." if len(str(item)) > 40 else item
+            for key, item in (node.meta.get("custom") or {}).items()
         }
         marks = f" Annotation: {custom}" if custom else ""
         summary = self.paint("dim", f"{shown}#{marks} {place or 'No stacktrace found for following nodes'}")
@@ -349,5 +356,3 @@ def _numbered(body: str, head: int) -> tuple[list[str], dict[int, int | None]]:
             steps[len(lines) + head] = current
             lines.append(line)
     return lines, steps
-
-

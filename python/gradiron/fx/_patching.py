@@ -13,11 +13,12 @@ from typing import Any
 import gradiron
 
 from .._core import Tensor
-from ._wrap import wrapped_functions
+from ._wrap import wrapped_functions as wrapped_functions
 from .node import map_aggregate
 from .proxy import Proxy
 
 _ABSENT = object()
+_package: Any = gradiron
 
 #: Methods recorded as calls of methods.
 wrapped_methods: list[tuple[type, str]] = []
@@ -147,11 +148,11 @@ def _library_functions() -> dict[str, list[tuple[str, Callable[..., Any]]]]:
 
     The core's operators ask. Those that are written in Python would look into a proxy, and a graph would show their insides.
     """
-    for room in {room for room in gradiron._NAMES.values() if room.partition(".")[0] in ("_functions", "nn")}:
+    for room in {room for room in _package._NAMES.values() if room.partition(".")[0] in ("_functions", "nn")}:
         importlib.import_module(f"gradiron.{room}")
-    top: dict[str, Any] = {name: getattr(gradiron, name) for name in gradiron._NAMES if _of_function_room(name)}
+    top: dict[str, Any] = {name: getattr(gradiron, name) for name in _package._NAMES if _of_function_room(name)}
     top.update((name, value) for name, value in vars(gradiron).items() if isinstance(value, FunctionType))
-    top.update((name, getattr(gradiron, name)) for name in (*gradiron._WRITES, *_NO_OPERATORS) if hasattr(gradiron, name))
+    top.update((name, getattr(gradiron, name)) for name in (*_package._WRITES, *_NO_OPERATORS) if hasattr(gradiron, name))
     functional = {name: value for name, value in vars(gradiron.nn.functional).items() if isinstance(value, FunctionType)}
     return {
         place: [(name, recorded(value, marked=False)) for name, value in found.items() if _is_public(name)]
@@ -160,7 +161,7 @@ def _library_functions() -> dict[str, list[tuple[str, Callable[..., Any]]]]:
 
 
 def _of_function_room(name: str) -> bool:
-    return gradiron._NAMES[name].partition(".")[0] in ("_functions", "nn") and isinstance(getattr(gradiron, name), FunctionType)
+    return _package._NAMES[name].partition(".")[0] in ("_functions", "nn") and isinstance(getattr(gradiron, name), FunctionType)
 
 
 def _is_public(name: str) -> bool:

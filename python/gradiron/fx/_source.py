@@ -62,19 +62,27 @@ def function_of_imports(imports: str, source: str) -> Callable[..., Any]:
     library.
     """
     known = {line for name in custom_builtins for line in (custom_builtins[name].import_str, import_line(name))}
-    others = "\n".join(line for line in imports.split("\n") if line.replace("gradiron", "torch") not in known and line not in known)
+    others = "\n".join(
+        line for line in imports.split("\n") if line.replace("gradiron", "torch") not in known and line not in known
+    )
     names = {name: builtin.obj for name, builtin in custom_builtins.items()}
     return function_of(others + source, names)
+
+
+def _module_of(obj: Any, name: str) -> str:
+    """The module that a pickle would name for an object."""
+    find: Any = pickle.whichmodule  # type: ignore[attr-defined]
+    return str(find(obj, name))
 
 
 def _import_statement(name: str, obj: Any) -> str:
     if name in custom_builtins:
         return import_line(name)
-    module = obj.__name__ if isinstance(obj, types.ModuleType) else pickle.whichmodule(obj, name)
+    module = obj.__name__ if isinstance(obj, types.ModuleType) else _module_of(obj, name)
     if isinstance(obj, types.ModuleType):
         return f"import {module} as {name}"
     path = getattr(obj, "__qualname__", None) or obj.__name__
-    found = importlib.import_module(module)
+    found: Any = importlib.import_module(module)
     for part in path.split("."):
         found = getattr(found, part, None)
     if found is not obj:

@@ -30,6 +30,7 @@ from .proxy import ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase
 
 __all__ = ["PH", "PHBase", "PHWithMeta", "ProxyableClassMeta", "Tracer", "is_fx_tracing"]
 
+
 @wrap
 def _assert_is_none(value: Any, msg: str) -> None:
     if value is not None:
@@ -200,7 +201,9 @@ class Tracer(TracerBase):
                 if a is parameter:
                     return self.create_node("get_attr", name, (), {})
             raise NameError("parameter is not a member of this module")
-        held: Any = self.root.named_buffers() if isinstance(a, Tensor) else self.root.named_modules() if isinstance(a, Module) else ()
+        held: Any = (
+            self.root.named_buffers() if isinstance(a, Tensor) else self.root.named_modules() if isinstance(a, Module) else ()
+        )
         for name, value in held:
             if a is value:
                 return self.create_node("get_attr", name, (), {})
@@ -273,7 +276,7 @@ class Tracer(TracerBase):
             parameter_proxy_cache: proxies made so far, by path.
         """
         if isinstance(attr_val, Parameter):
-            held = self.root.named_parameters()
+            held: Any = self.root.named_parameters()
         elif self.proxy_buffer_attributes and isinstance(attr_val, Tensor):
             held = self.root.named_buffers()
         else:
@@ -404,12 +407,11 @@ class Tracer(TracerBase):
                 "co_firstlineno": code.co_firstlineno,
             }
             self.tensor_attrs = {
-                ".".join(filter(None, (path, name))): value
+                value: ".".join(filter(None, (path, name)))
                 for path, module in self.root.named_modules()
                 for name, value in vars(module).items()
                 if isinstance(value, Tensor)
             }
-            self.tensor_attrs = {value: path for path, value in self.tensor_attrs.items()}
             names = fn.__globals__
             fn, args = self.create_args_for_root(fn, isinstance(root, Module), concrete_args)
             self._record(fn, args, names)

@@ -366,7 +366,11 @@ class Graph:
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
     def call_module(
-        self, module_name: str, args: tuple[Argument, ...] | None = None, kwargs: dict[str, Argument] | None = None, type_expr: Any = None
+        self,
+        module_name: str,
+        args: tuple[Argument, ...] | None = None,
+        kwargs: dict[str, Argument] | None = None,
+        type_expr: Any = None,
     ) -> Node:
         """Add a call of a module.
 
@@ -380,7 +384,11 @@ class Graph:
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
 
     def call_method(
-        self, method_name: str, args: tuple[Argument, ...] | None = None, kwargs: dict[str, Argument] | None = None, type_expr: Any = None
+        self,
+        method_name: str,
+        args: tuple[Argument, ...] | None = None,
+        kwargs: dict[str, Argument] | None = None,
+        type_expr: Any = None,
     ) -> Node:
         """Add a call of a method of the first argument.
 
@@ -680,5 +688,3 @@ def _check_target(owner: Module, node: Node) -> None:
             raise RuntimeError(f"Node {node} target {node.target} references nonexistent attribute {part} of {above}")
         if node.op == "call_module" and not isinstance(found, Module):
             raise RuntimeError(f"Node {node} target {node.target} {part} of {above} does not reference an nn.Module")
-
-

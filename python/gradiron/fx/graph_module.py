@@ -148,14 +148,15 @@ def _shown_error(frame: traceback.FrameSummary) -> str:
 class _WrappedCall:
     """Calls a graph module, and shows the generated code where an error comes from it."""
 
-    def __init__(self, cls: type, cls_call: Callable[..., Any] | None) -> None:
+    def __init__(self, cls: Any, cls_call: Callable[..., Any] | None) -> None:
         self.cls, self.cls_call = cls, cls_call
 
     def __call__(self, obj: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             if self.cls_call is not None:
                 return self.cls_call(obj, *args, **kwargs)
-            return super(self.cls, obj).__call__(*args, **kwargs)  # type: ignore[misc]
+            above: Any = super(self.cls, obj)
+            return above.__call__(*args, **kwargs)
         except Exception as error:
             innermost = traceback.extract_tb(error.__traceback__)[-1]
             if "eval_with_key" not in innermost.filename:
@@ -522,5 +523,3 @@ def _readable(module: GraphModule, name: str, options: dict[str, Any]) -> str:
         if isinstance(child, GraphModule):
             parts.append(_addindent(f"\n{_readable(child, child_name, options)}", 4))
     return "".join(parts)
-
-

@@ -32,8 +32,8 @@ class immutable_list(list[Any]):
         1
     """
 
-    __delitem__ = __iadd__ = __imul__ = __setitem__ = _refuse_mutation  # type: ignore[assignment]
-    append = clear = extend = insert = pop = remove = reverse = sort = _refuse_mutation  # type: ignore[assignment]
+    __delitem__ = __iadd__ = __imul__ = __setitem__ = _refuse_mutation
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse_mutation
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple(self))
@@ -53,8 +53,8 @@ class immutable_dict(dict[Any, Any]):
         1
     """
 
-    __delitem__ = __ior__ = __setitem__ = _refuse_mutation  # type: ignore[assignment]
-    clear = pop = popitem = setdefault = update = _refuse_mutation  # type: ignore[assignment]
+    __delitem__ = __ior__ = __setitem__ = _refuse_mutation
+    clear = pop = popitem = setdefault = update = _refuse_mutation
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))

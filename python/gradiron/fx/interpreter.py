@@ -106,7 +106,8 @@ class Interpreter:
         if len(args_list) != len(inputs):
             detail = "extra arguments" if len(args_list) > len(inputs) else "missing arguments"
             raise RuntimeError(
-                f"Interpreter.boxed_run expected {len(inputs)} arguments for placeholders but received {len(args_list)} ({detail})"
+                f"Interpreter.boxed_run expected {len(inputs)} arguments for placeholders but received {len(args_list)} "
+                f"({detail})"
             )
         env = dict(zip(inputs, args_list, strict=True))
         args_list.clear()

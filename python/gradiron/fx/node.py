@@ -24,9 +24,21 @@ if TYPE_CHECKING:
 __all__ = ["Node", "has_side_effect", "map_aggregate", "map_arg"]
 
 BaseArgumentTypes: TypeAlias = (
-    str | int | float | bool | complex | _core.dtype | Tensor | _core.device | memory_format | layout | SymInt | SymBool | SymFloat
+    str
+    | int
+    | float
+    | bool
+    | complex
+    | _core.dtype
+    | Tensor
+    | _core.device
+    | memory_format
+    | layout
+    | SymInt
+    | SymBool
+    | SymFloat
 )
-base_types = BaseArgumentTypes.__args__  # type: ignore[attr-defined]
+base_types = BaseArgumentTypes.__args__
 Target: TypeAlias = Callable[..., Any] | str
 Argument: TypeAlias = Any
 
@@ -145,14 +157,14 @@ class Node:
 
     Examples:
         >>> traced = torch.fx.symbolic_trace(lambda x: torch.relu(x) + 1)
-        >>> [(node.op, node.name, node.args) for node in traced.graph.nodes]
-        [('placeholder', 'x', ()), ('call_function', 'relu', (x,)), ('call_function', 'add', (relu, 1)), ('output', 'output', (add,))]
+        >>> [(node.op, node.args) for node in traced.graph.nodes]
+        [('placeholder', ()), ('call_function', (x,)), ('call_function', (relu, 1)), ('output', (add,))]
     """
 
     graph: Graph
     name: str
     op: str
-    target: Target
+    target: Any
     users: dict[Node, None]
     type: Any
     meta: dict[str, Any]
@@ -173,7 +185,8 @@ class Node:
         wanted, fits = ("Callable", callable(target)) if op == "call_function" else ("str", isinstance(target, str))
         if not fits:
             raise ValueError(
-                f"Node [graph = {graph}, name = '{name}'] target {target} has type {typename(target)} but a {wanted} is expected"
+                f"Node [graph = {graph}, name = '{name}'] target {target} has type {typename(target)} but a {wanted} is "
+                "expected"
             )
         self._prev = self._next = self
         self._place = 0
@@ -331,7 +344,8 @@ class Node:
         if propagate_meta:
             if replace_with.meta:
                 raise AssertionError(
-                    "Called node.replace_all_uses_with(replace_with, propagate_meta=True), but replace_with already has .meta keys"
+                    "Called node.replace_all_uses_with(replace_with, propagate_meta=True), but replace_with already has .meta "
+                    "keys"
                 )
             replace_with.meta.update(self.meta)
         chosen = [user for user in self.users if delete_user_cb is None or delete_user_cb(user)]
@@ -444,5 +458,3 @@ class Node:
             kind = f'Tensor "{tensor_annotation(value, include_stride=True, include_device=True)}"'
         call = f"{self.op}[target={_target_text(self.target)}]"
         return f"%{self.name} : {kind}{users} = {call}(args = {_format_arg(self.args)}, kwargs = {_format_arg(self.kwargs)})"
-
-

@@ -13,7 +13,7 @@ import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..nn import Parameter
 from ..ops import OpOverload, OpOverloadPacket
@@ -368,6 +368,10 @@ class Proxy:
     def keys(self) -> Any:
         """Return the keys for `**proxy`, as the tracer sees them."""
         return self.tracer.keys(self)
+
+    if TYPE_CHECKING:
+
+        def __getitem__(self, key: Any) -> Any: ...
 
     def __len__(self) -> int:
         raise RuntimeError(

@@ -27,7 +27,7 @@ def called(path: str) -> Callable[..., Any]:
     found: Any = gradiron
     for part in path.split(".")[1:]:
         found = getattr(found, part)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def operator_vjp(path: str, wrt: tuple[int, ...], cotangents: Any, args: Any, kwargs: Any) -> Any:
@@ -53,7 +53,10 @@ def operator_vjp(path: str, wrt: tuple[int, ...], cotangents: Any, args: Any, kw
     )
     with enable_grad():
         # Each tensor as an input of its own: one that is passed twice has a derivative at each place.
-        own = {at: leaves[at].view_as(leaves[at]) if leaves[at].requires_grad else leaves[at].detach().requires_grad_() for at in wrt}
+        own = {
+            at: leaves[at].view_as(leaves[at]) if leaves[at].requires_grad else leaves[at].detach().requires_grad_()
+            for at in wrt
+        }
         args, kwargs = pytree.tree_unflatten([own.get(at, leaf) for at, leaf in enumerate(leaves)], structure)
         outputs = [leaf for leaf in pytree.tree_leaves(called(path)(*args, **kwargs)) if isinstance(leaf, Tensor)]
     pairs = [

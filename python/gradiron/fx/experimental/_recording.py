@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import BuiltinFunctionType
 from typing import Any, NamedTuple, NoReturn
 
@@ -36,10 +36,10 @@ class Call(NamedTuple):
     """One operator that was executed."""
 
     path: str
-    inputs: list[Node | None]  # of each leaf of its arguments, the node of a tensor that is followed
+    inputs: Sequence[Node | None]  # of each leaf of its arguments, the node of a tensor that is followed
     leaves: list[Any]
     structure: Any
-    outputs: list[Tensor]
+    outputs: Sequence[Tensor]
     nodes: list[Node]  # of its outputs
     pure: bool
 
@@ -128,8 +128,8 @@ class Recorder:
         if name in _OWN or not any(isinstance(output, Tensor) for output in outputs):
             if name in _VALUES and any(inputs):
                 raise RuntimeError(
-                    f"It appears that you're trying to get a value out of a tracing tensor with {name} - erroring out! It's likely "
-                    "that this is caused by data-dependent control flow or similar."
+                    f"It appears that you're trying to get a value out of a tracing tensor with {name} - erroring out! It's "
+                    "likely that this is caused by data-dependent control flow or similar."
                 )
             return result
         pure = versions == [leaf._version for leaf in tensors] and gradiron.equal(state, default_generator.get_state())
@@ -280,7 +280,11 @@ def _takes(function: Any, name: str, args: Any, kwargs: Any) -> bool:
     return True
 
 
-_MEANING = {"run_backward": "Tensor.backward (use torch.autograd.grad)", "vmap_enter": "vmap", "make_dual": "forward-mode derivatives"}
+_MEANING = {
+    "run_backward": "Tensor.backward (use torch.autograd.grad)",
+    "vmap_enter": "vmap",
+    "make_dual": "forward-mode derivatives",
+}
 
 
 def _refuse(what: str) -> NoReturn:

@@ -99,7 +99,7 @@ def _use_instead(graph: Graph, call: Node, result: Any) -> None:
             user.replace_all_uses_with(result[user.args[1]])
             graph.erase_node(user)
         else:
-            swap = lambda node: result if node is call else node  # noqa: E731
+            swap = lambda node: result if node is call else node
             user.args, user.kwargs = map_arg(user.args, swap), map_arg(user.kwargs, swap)
 
 

@@ -40,9 +40,8 @@ def matches_module_pattern(pattern: Iterable[type], node: Node, modules: dict[st
         modules: modules by path.
     """
     nodes = (node.args[0] if node.args else None, node)
-    calls = (isinstance(each, Node) and each.op == "call_module" and each.target in modules for each in nodes)
-    return all(calls) and all(
-        type(modules[each.target]) is kind  # type: ignore[union-attr]
+    return all(
+        isinstance(each, Node) and each.op == "call_module" and type(modules.get(each.target)) is kind
         for kind, each in zip(pattern, nodes, strict=True)
     )
 
@@ -144,7 +143,8 @@ def optimize_for_inference(model: nn.Module, pass_config: dict[str, Any] | None 
 
     Examples:
         >>> from torch.fx.experimental.optimization import optimize_for_inference
-        >>> optimize_for_inference(torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Dropout()).eval())(torch.ones(1, 2)).shape
+        >>> model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Dropout()).eval()
+        >>> optimize_for_inference(model)(torch.ones(1, 2)).shape
         torch.Size([1, 3])
     """
     chosen = {"conv_bn_fuse": True, "remove_dropout": True, **(pass_config or {})}

@@ -37,8 +37,8 @@ def make_fx(
     """Return a function that runs another one and returns the graph of the operators that it executed.
 
     The function runs on the tensors it is given: conditions may depend on shapes, and numbers that are not tensors are
-    constants of the graph. Derivatives by `torch.autograd.grad` and `torch.func` are traced, too: each operator's is one call of
-    `operator_vjp`.
+    constants of the graph. Derivatives by `torch.autograd.grad` and `torch.func` are traced, too: each operator's is one call
+    of `operator_vjp`.
 
     Args:
         f: function or module.

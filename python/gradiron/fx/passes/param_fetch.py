@@ -26,7 +26,7 @@ def lift_lowering_attrs_to_nodes(fx_module: GraphModule) -> None:
         if isinstance(module, GraphModule):
             lift_lowering_attrs_to_nodes(module)
         else:
-            node.attrs_for_lowering = _attributes(module)  # type: ignore[attr-defined]
+            node.attrs_for_lowering = _attributes(module)
 
 
 def _attributes(module: Module) -> dict[str, Any]:

@@ -107,7 +107,7 @@ class _Splitter:
             number = str(number_of(node))
             name = number if affix is None else f"{affix}_{number}"
             self.partitions.setdefault(name, Partition(name)).node_names.append(node.name)
-            self.owner[node] = node._fx_partition = name  # type: ignore[attr-defined]
+            self.owner[node] = node._fx_partition = name
         for node in self.module.graph.nodes:
             for used in node._input_nodes:
                 self._note_use(used, node)

@@ -179,7 +179,8 @@ class PassManager:
                 result = each(module)
                 if not hasattr(result, "graph_module"):
                     raise TypeError(
-                        f"The result of the pass {_name(each)} should be type PassResult.Please wrap it with pass_result_wrapper()"
+                        f"The result of the pass {_name(each)} should be type PassResult. Please wrap it with "
+                        "pass_result_wrapper()"
                     )
                 module, modified = result.graph_module, modified or result.modified
                 if isinstance(module, GraphModule):

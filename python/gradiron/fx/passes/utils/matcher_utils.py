@@ -181,7 +181,7 @@ def _arguments(node: Node) -> tuple[Any, ...]:
 def _with_defaults(node: Node) -> tuple[Any, ...] | None:
     if node.op != "call_function" or library_path(node.target) is None:
         return None
-    whole = normalize_function(node.target, node.args, node.kwargs, normalize_to_only_use_kwargs=True)  # type: ignore[arg-type]
+    whole = normalize_function(node.target, node.args, node.kwargs, normalize_to_only_use_kwargs=True)
     return None if whole is None else tuple(whole.kwargs.values())
 
 

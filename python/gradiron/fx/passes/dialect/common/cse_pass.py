@@ -55,7 +55,7 @@ class CSEPass(PassBase):
             if node.op in ("placeholder", "output", "get_attr") or self._is_banned(node):
                 copies[node] = made.node_copy(node, copies.__getitem__)
                 continue
-            whole = normalize_function(node.target, node.args, node.kwargs) if node.op == "call_function" else None  # type: ignore[arg-type]
+            whole = normalize_function(node.target, node.args, node.kwargs) if node.op == "call_function" else None
             args, kwargs = (node.args, node.kwargs) if whole is None else whole
             key = (node.op, node.target, _key(args, copies), _key(kwargs, copies))
             if key not in known:
@@ -68,7 +68,11 @@ class CSEPass(PassBase):
     def _is_banned(self, node: Node) -> bool:
         target: Any = node.target
         name = getattr(target, "__name__", target)
-        targets = (getattr(target, "overloadpacket", target), getattr(gradiron.ops.aten, name, None), getattr(gradiron, name, None))
+        targets = (
+            getattr(target, "overloadpacket", target),
+            getattr(gradiron.ops.aten, name, None),
+            getattr(gradiron, name, None),
+        )
         return any(each in self.banned_ops for each in targets if each is not None)
 
 
