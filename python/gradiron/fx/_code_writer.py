@@ -110,9 +110,14 @@ def frame_summary(stack_trace: str) -> str | None:
 class PythonCode:
     """Source generated of a graph.
 
-    Attributes:
+    Args:
         src: the source, which defines the function.
         globals: what its global names stand for.
+
+    Examples:
+        >>> code = torch.fx.symbolic_trace(torch.nn.ReLU()).graph.python_code("self")
+        >>> sorted(code.globals)[:2]
+        ['NoneType', 'device']
     """
 
     src: str

@@ -20,7 +20,7 @@ def compatibility(is_backward_compatible: bool) -> Callable[[_Marked], _Marked]:
         is_backward_compatible: whether it stays.
 
     Examples:
-        >>> from torch.fx._compatibility import compatibility
+        >>> compatibility = torch.fx._compatibility.compatibility
         >>> @compatibility(is_backward_compatible=True)
         ... def f(x):
         ...     return x

@@ -17,6 +17,7 @@ import gradiron
 from .. import _core
 from .._core import Tensor
 
+_package: Any = gradiron
 _NAME = re.compile(r"([a-zA-Z_]\w*?)(?:_(\d+))?", re.ASCII)
 _OUTSIDE_NAMES = re.compile(r"[^0-9a-zA-Z_]+")
 _CAPITAL_AFTER_SMALL = re.compile(r"(?<=[a-z])([A-Z])")
@@ -150,7 +151,10 @@ def library_path(obj: Any) -> str | None:
     if isinstance(obj, (types.MethodDescriptorType, types.WrapperDescriptorType)) or (
         isinstance(obj, types.FunctionType) and obj.__qualname__.startswith("Tensor.")
     ):
-        return f"torch.Tensor.{name}" if getattr(Tensor, name, None) is obj else None
+        if getattr(Tensor, name, None) is not obj:
+            return None
+        # `torch.relu_` is the method, and unlike it takes proxies.
+        return f"torch.{name}" if name in _package._WRITES else f"torch.Tensor.{name}"
     if isinstance(obj, gradiron.ops.OpOverload | gradiron.ops.OpOverloadPacket):
         return f"torch.ops.{obj}"
     for key, holder in _holders():

@@ -40,8 +40,8 @@ def tree_flatten_spec(pytree: Any, spec: TreeSpec) -> list[Any]:
         spec: its structure. A sequence may have more items, and a dict more keys; they are left out.
 
     Examples:
-        >>> from torch.fx._pytree import tree_flatten_spec
-        >>> from torch.utils._pytree import tree_structure
+        >>> tree_flatten_spec = torch.fx._pytree.tree_flatten_spec
+        >>> tree_structure = torch.utils._pytree.tree_structure
         >>> tree_flatten_spec([1, (2, 3)], tree_structure([0, (0, 0)]))
         [1, 2, 3]
     """

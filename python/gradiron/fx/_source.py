@@ -24,7 +24,7 @@ class _Sources:
     def keep(self, source: str, names: dict[str, Any], place: dict[str, Any]) -> str:
         key = f"<eval_with_key>.{next(self._numbers)}"
         if {"co_filename", "co_firstlineno", "co_name"} <= place.keys():
-            key += f" from {place['co_filename']}:{place['co_firstlineno']} in {place['co_name']}"
+            key += f" from {place['co_filename']}:{place['co_firstlineno']} in {place['co_name'].strip('<>')}"
         elif "co_filename" in place:
             key = place["co_filename"]
         self._kept[key] = source

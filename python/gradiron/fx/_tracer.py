@@ -72,6 +72,9 @@ is_fx_symbolic_tracing = is_fx_tracing
 class ProxyableClassMeta(type):
     """Metaclass of classes whose construction from proxies becomes a node.
 
+    Args:
+        name, bases, attrs: as for `type`.
+
     Examples:
         >>> class Pair(metaclass=torch.fx.ProxyableClassMeta):
         ...     def __init__(self, left, right):
@@ -136,9 +139,10 @@ class Tracer(TracerBase):
     """Traces modules and functions. Subclasses decide what is recorded, and how.
 
     Args:
-        autowrap_modules: modules whose functions are recorded when they are called on proxies.
-        autowrap_functions: further functions that are.
-        param_shapes_constant: whether the shapes of parameters are constants of the trace, and may decide conditions.
+        autowrap_modules: modules whose functions are recorded when they are called on proxies. Default: `math` alone
+        autowrap_functions: further functions that are. Default: none
+        param_shapes_constant: whether the shapes of parameters are constants of the trace, and may decide conditions. Default:
+            `False`
 
     Examples:
         >>> class Flat(torch.fx.Tracer):
@@ -352,7 +356,8 @@ class Tracer(TracerBase):
         parameter = None if name.startswith("*") else signature.parameters[name]
         default = () if parameter is None or parameter.default is inspect.Parameter.empty else (parameter.default,)
         if concrete_args is None or name not in concrete_args:
-            kind = inner.__annotations__.get(name)
+            # gradiron's own modules say what they take for a reader of the source: it is no annotation of a graph.
+            kind = None if is_of_library(inner.__module__) else inner.__annotations__.get(name)
             return self.create_proxy("placeholder", name, default, {}, type_expr=kind)
         count = 0
 
@@ -442,7 +447,8 @@ class Tracer(TracerBase):
             for searched in (names, *map(vars, self._autowrap_search)):
                 _patching.autowrap(patcher, searched, self._autowrap_function_ids)
             result = self.create_arg(fn(*args))
-            kind = inspect.get_annotations(inspect.unwrap(fn)).get("return")
+            inner = inspect.unwrap(fn)
+            kind = None if is_of_library(inner.__module__) else inspect.get_annotations(inner).get("return")
             self.create_node("output", "output", (result,), {}, type_expr=kind)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tracer:

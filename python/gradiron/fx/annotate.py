@@ -19,7 +19,7 @@ def annotate(val: Any, type: Any) -> Any:
         type: annotation.
 
     Examples:
-        >>> from torch.fx.annotate import annotate
+        >>> annotate = torch.fx.annotate.annotate
         >>> annotate(3, int)
         3
     """

@@ -49,6 +49,11 @@ def reduce_graph_module(body: dict[str, Any], import_block: str) -> nn.Module:
     Args:
         body: attributes of it.
         import_block: lines that define the global names of its code.
+
+    Examples:
+        >>> function, arguments = torch.fx.symbolic_trace(torch.nn.ReLU()).__reduce__()
+        >>> function(*arguments)(torch.ones(1))
+        tensor([1.])
     """
     code = body.get("_code") or body["code"]
     return _deserialize_graph_module(function_of_imports(import_block, code), body)

@@ -25,7 +25,7 @@ class immutable_list(list[Any]):
     """A list that cannot be changed.
 
     Args:
-        items: elements of the list.
+        iterable: elements of the list. Default: none
 
     Examples:
         >>> torch.fx.immutable_collections.immutable_list([1, 2])[0]

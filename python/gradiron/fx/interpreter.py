@@ -25,7 +25,7 @@ class Interpreter:
 
     Args:
         module: module whose `graph` runs.
-        garbage_collect_values: whether values are let go of after their last use.
+        garbage_collect_values: whether values are let go of after their last use. Default: `True`
         graph: graph to run in place of the module's.
 
     Attributes:

@@ -76,7 +76,7 @@ def map_aggregate(a: Argument, fn: Callable[[Argument], Argument]) -> Argument:
         fn: function of one leaf.
 
     Examples:
-        >>> from torch.fx.node import map_aggregate
+        >>> map_aggregate = torch.fx.node.map_aggregate
         >>> map_aggregate((1, [2, 3]), lambda x: x + 1)
         (2, [3, 4])
     """

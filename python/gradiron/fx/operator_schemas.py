@@ -23,7 +23,12 @@ __all__ = [
 
 @compatibility(is_backward_compatible=False)
 class ArgsKwargsPair(NamedTuple):
-    """Arguments and keyword arguments of a call."""
+    """Arguments and keyword arguments of a call.
+
+    Examples:
+        >>> torch.fx.operator_schemas.ArgsKwargsPair((1,), {"dim": 0}).kwargs
+        {'dim': 0}
+    """
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -46,6 +51,11 @@ def check_for_mutable_operation(target: Callable[..., Any], args: tuple[Any, ...
     Args:
         target: function.
         args, kwargs: arguments.
+
+    Examples:
+        >>> torch.fx.operator_schemas.check_for_mutable_operation(torch.relu, (), {"out": 1})
+        Traceback (most recent call last):
+        RuntimeError: Tried to trace mutable operation aten::relu.out.
     """
     name = getattr(target, "__name__", "")
     if library_path(target) is None or isinstance(target, type):
@@ -64,10 +74,11 @@ def get_signature_for_torch_op(op: Callable[..., Any], return_schemas: bool = Fa
 
     Args:
         op: function.
-        return_schemas: whether schemas of TorchScript's are returned as well, second in a tuple. There are none.
+        return_schemas: whether schemas of TorchScript's are returned as well, second in a tuple. There are none. Default:
+            `False`
 
     Examples:
-        >>> from torch.fx.operator_schemas import get_signature_for_torch_op
+        >>> get_signature_for_torch_op = torch.fx.operator_schemas.get_signature_for_torch_op
         >>> list(get_signature_for_torch_op(torch.relu)[0].parameters)
         ['input']
     """
@@ -84,7 +95,7 @@ def create_type_hint(x: Any) -> Any:
         x: list or tuple of types; anything else is returned as it is.
 
     Examples:
-        >>> from torch.fx.operator_schemas import create_type_hint
+        >>> create_type_hint = torch.fx.operator_schemas.create_type_hint
         >>> create_type_hint([int, int])
         list[int]
     """
@@ -127,10 +138,10 @@ def normalize_function(
         target: function.
         args, kwargs: arguments.
         arg_types, kwarg_types: ignored, as no function here has several signatures to choose from.
-        normalize_to_only_use_kwargs: whether all become keyword arguments.
+        normalize_to_only_use_kwargs: whether all become keyword arguments. Default: `False`
 
     Examples:
-        >>> from torch.fx.operator_schemas import normalize_function
+        >>> normalize_function = torch.fx.operator_schemas.normalize_function
         >>> def scale(x, by=2):
         ...     return x * by
         >>> normalize_function(scale, (1,), normalize_to_only_use_kwargs=True).kwargs
@@ -159,7 +170,12 @@ def normalize_module(
         root: module that it belongs to.
         target: path of it.
         args, kwargs: arguments.
-        normalize_to_only_use_kwargs: whether all become keyword arguments.
+        normalize_to_only_use_kwargs: whether all become keyword arguments. Default: `False`
+
+    Examples:
+        >>> model = nn.Sequential(nn.ReLU())
+        >>> torch.fx.operator_schemas.normalize_module(model, "0", (1,), normalize_to_only_use_kwargs=True).kwargs
+        {'input': 1}
     """
     try:
         module = root.get_submodule(target)

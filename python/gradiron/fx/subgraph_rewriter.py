@@ -22,7 +22,17 @@ _Pattern = Callable[..., Any] | Graph | GraphModule
 
 @compatibility(is_backward_compatible=True)
 class Match(NamedTuple):
-    """A place where a pattern was replaced: the node that the search began at, and the node of each one of the pattern."""
+    """A place where a pattern was replaced.
+
+    Args:
+        anchor: node of the pattern that the search began at.
+        nodes_map: node of each one of the pattern.
+
+    Examples:
+        >>> traced = torch.fx.symbolic_trace(lambda x: torch.relu(x) + 1)
+        >>> torch.fx.replace_pattern(traced, lambda x: torch.relu(x), lambda x: torch.neg(x))[0].anchor
+        relu
+    """
 
     anchor: Node
     nodes_map: dict[Node, Node]
@@ -33,10 +43,16 @@ class Match(NamedTuple):
 class ReplacedPatterns:
     """A place where a pattern was replaced.
 
-    Attributes:
+    Args:
         anchor: node of the pattern that the search began at.
         nodes_map: node of each one of the pattern.
         replacements: nodes that were put there.
+
+    Examples:
+        >>> traced = torch.fx.symbolic_trace(lambda x: torch.relu(x) + 1)
+        >>> replace = torch.fx.subgraph_rewriter.replace_pattern_with_filters
+        >>> replace(traced, lambda x: torch.relu(x), lambda x: torch.neg(x))[0].replacements
+        [neg]
     """
 
     anchor: Node
@@ -117,9 +133,17 @@ def replace_pattern_with_filters(
         pattern: function or module to find. Its inputs stand for anything.
         replacement: function or module of the same inputs to put there.
         match_filters: functions of a match, the graph and the pattern that return whether it is replaced.
-        ignore_literals: whether numbers and other constants may differ from the pattern's.
+        ignore_literals: whether numbers and other constants may differ from the pattern's. Default: `False`
         replacement_callback: function of a match, the graph and the pattern that returns what to put there.
-        node_name_match: a node whose name contains this stands for any node of the pattern.
+        node_name_match: a node whose name contains this stands for any node of the pattern. Default: `""`
+
+    Examples:
+        >>> traced = torch.fx.symbolic_trace(lambda x: torch.relu(x) + torch.relu(x + 1))
+        >>> def is_of_input(match, graph, pattern):
+        ...     return match.placeholder_nodes[0].op == "placeholder"
+        >>> replace = torch.fx.subgraph_rewriter.replace_pattern_with_filters
+        >>> len(replace(traced, lambda x: torch.relu(x), lambda x: torch.neg(x), [is_of_input]))
+        1
     """
     return _replace(gm, pattern, replacement, match_filters, ignore_literals, replacement_callback, node_name_match)
 

@@ -37,7 +37,8 @@ class TensorType:
         dim: sizes; `Dyn` for one that is not known.
 
     Examples:
-        >>> from torch.fx.tensor_type import Dyn, TensorType
+        >>> Dyn = torch.fx.tensor_type.Dyn
+        >>> TensorType = torch.fx.tensor_type.TensorType
         >>> TensorType((2, Dyn))
         TensorType[(2, Dyn)]
     """
@@ -78,7 +79,9 @@ def is_consistent(t1: Any, t2: Any) -> bool:
         t1, t2: types.
 
     Examples:
-        >>> from torch.fx.tensor_type import Dyn, TensorType, is_consistent
+        >>> Dyn = torch.fx.tensor_type.Dyn
+        >>> TensorType = torch.fx.tensor_type.TensorType
+        >>> is_consistent = torch.fx.tensor_type.is_consistent
         >>> is_consistent(TensorType((1, Dyn)), TensorType((1, 2)))
         True
     """
@@ -93,7 +96,9 @@ def is_more_precise(t1: Any, t2: Any) -> bool:
         t1, t2: types.
 
     Examples:
-        >>> from torch.fx.tensor_type import Dyn, TensorType, is_more_precise
+        >>> Dyn = torch.fx.tensor_type.Dyn
+        >>> TensorType = torch.fx.tensor_type.TensorType
+        >>> is_more_precise = torch.fx.tensor_type.is_more_precise
         >>> is_more_precise(TensorType((1, 2)), TensorType((1, Dyn)))
         True
     """

@@ -65,7 +65,8 @@ class NodeSource:
         action: what the pass did, one or several.
 
     Examples:
-        >>> from torch.fx.traceback import NodeSource, NodeSourceAction
+        >>> NodeSource = torch.fx.traceback.NodeSource
+        >>> NodeSourceAction = torch.fx.traceback.NodeSourceAction
         >>> node = torch.fx.Graph().placeholder("x")
         >>> NodeSource(node, "fold", NodeSourceAction.CREATE).name
         'x'

@@ -7,8 +7,9 @@ from typing import Any
 
 import gradiron
 
-from ..._core import Tensor, run_grad
+from ..._core import Tensor, run_grad, wants_grad
 from ...autograd.grad_mode import enable_grad
+from ...func._reverse import alias
 from ...utils import _pytree as pytree
 
 __all__ = ["operator_vjp"]
@@ -42,27 +43,24 @@ def operator_vjp(path: str, wrt: tuple[int, ...], cotangents: Any, args: Any, kw
         args, kwargs: arguments of the operator.
 
     Examples:
-        >>> from torch.fx.experimental.proxy_tensor import operator_vjp
+        >>> operator_vjp = torch.fx.experimental.proxy_tensor.operator_vjp
         >>> x = torch.tensor([1.0, 2.0])
         >>> operator_vjp("torch.square", (0,), [torch.ones(2)], [x], {})
         tensor([2., 4.])
     """
     leaves, structure = pytree.tree_flatten((list(args), dict(kwargs)))
     goes_on = gradiron.is_grad_enabled() and any(
-        isinstance(leaf, Tensor) and leaf.requires_grad for leaf in (*leaves, *pytree.tree_leaves(cotangents))
+        isinstance(leaf, Tensor) and wants_grad(leaf) for leaf in (*leaves, *pytree.tree_leaves(cotangents))
     )
     with enable_grad():
         # Each tensor as an input of its own: one that is passed twice has a derivative at each place.
-        own = {
-            at: leaves[at].view_as(leaves[at]) if leaves[at].requires_grad else leaves[at].detach().requires_grad_()
-            for at in wrt
-        }
+        own = {at: alias(leaves[at]) for at in wrt}
         args, kwargs = pytree.tree_unflatten([own.get(at, leaf) for at, leaf in enumerate(leaves)], structure)
         outputs = [leaf for leaf in pytree.tree_leaves(called(path)(*args, **kwargs)) if isinstance(leaf, Tensor)]
     pairs = [
         (output, cotangent)
         for output, cotangent in zip(outputs, cotangents, strict=True)
-        if cotangent is not None and output.requires_grad
+        if cotangent is not None and wants_grad(output)
     ]
     inputs = list(own.values())
     found: Any = [None] * len(inputs)

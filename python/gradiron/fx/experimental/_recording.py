@@ -122,13 +122,15 @@ class Recorder:
         inputs = [leaf._proxy.node if isinstance(leaf, Followed) else None for leaf in leaves]
         getter = getattr(func, "__name__", "") in ("__get__", "__set__")
         name = func.__self__.__name__ if getter else func.__name__
+        if name == "backward":
+            _refuse(_MEANING["run_backward"])
         versions, state = [leaf._version for leaf in tensors], default_generator.get_state()
         result = func(*args, **kwargs)
         outputs, shape = pytree.tree_flatten(result)
         if name in _OWN or not any(isinstance(output, Tensor) for output in outputs):
             if name in _VALUES and any(inputs):
                 raise RuntimeError(
-                    f"It appears that you're trying to get a value out of a tracing tensor with {name} - erroring out! It's "
+                    f"It appears that you're trying to get value out of a tracing tensor with {name} - erroring out! It's "
                     "likely that this is caused by data-dependent control flow or similar."
                 )
             return result
@@ -252,11 +254,12 @@ class Recorder:
                 return made
             if name == "tracked":  # the same tensor
                 return self.follow(made, value._proxy)
-            method = "positive" if name == "aliased" else "detach"
-            inputs, (leaves, structure) = [value._proxy.node], pytree.tree_flatten(([value], {}))
-            proxy = self.tracer.create_proxy("call_method", method, (value,), {})
+            # The graph itself can be differentiated: what a transform is lent is a view there, without a history only here.
+            args = (value, ...)
+            inputs, (leaves, structure) = [value._proxy.node, None], pytree.tree_flatten((list(args), {}))
+            proxy = self.tracer.create_proxy("call_function", operator.getitem, args, {})
             result = self.follow(made, proxy)
-            self.calls.append(Call(f"torch.Tensor.{method}", inputs, leaves, structure, [result], [proxy.node], True))
+            self.calls.append(Call("torch.Tensor.__getitem__", inputs, leaves, structure, [result], [proxy.node], True))
             return result
 
         return kept

@@ -27,7 +27,12 @@ class FoldedGraphModule(GraphModule):
         graph: graph that is left.
         const_subgraph: graph of the constant part, or None.
         fx_const_folded_attrs_name: attribute that holds what it computes.
-        device_for_folded_attrs: device of numbers among that.
+        device_for_folded_attrs: device of numbers among that. Default: `"cuda"`
+
+    Examples:
+        >>> traced = torch.fx.symbolic_trace(torch.nn.ReLU())
+        >>> torch.fx.experimental.const_fold.FoldedGraphModule(traced, traced.graph)(torch.ones(1))
+        tensor([1.])
     """
 
     def __init__(
@@ -109,6 +114,11 @@ def get_unique_attr_name_in_module(mod_traced: GraphModule, name: str) -> str:
     Args:
         mod_traced: module.
         name: wish.
+
+    Examples:
+        >>> model = torch.nn.Linear(2, 3)
+        >>> torch.fx.experimental.const_fold.get_unique_attr_name_in_module(model, "weight")
+        'weight_1'
     """
     name = re.sub(r"[^0-9a-zA-Z_]+", "_", name)
     name = f"_{name}" if name[0].isdigit() else name
@@ -160,11 +170,11 @@ def split_const_subgraphs(
     Args:
         module: module.
         skip_folding_node_fn: function of a node that returns whether it is computed in every call all the same.
-        device_for_folded_attrs: device of numbers that are computed once.
+        device_for_folded_attrs: device of numbers that are computed once. Default: `"cpu"`
         is_impure_node: function of a node that returns whether it stays though nobody uses it.
 
     Examples:
-        >>> from torch.fx.experimental.const_fold import split_const_subgraphs
+        >>> split_const_subgraphs = torch.fx.experimental.const_fold.split_const_subgraphs
         >>> class Model(torch.nn.Module):
         ...     def __init__(self):
         ...         super().__init__()

@@ -38,6 +38,13 @@ def matches_module_pattern(pattern: Iterable[type], node: Node, modules: dict[st
         pattern: two classes.
         node: node.
         modules: modules by path.
+
+    Examples:
+        >>> traced = torch.fx.symbolic_trace(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()))
+        >>> node = list(traced.graph.nodes)[2]
+        >>> matches = torch.fx.experimental.optimization.matches_module_pattern
+        >>> matches((torch.nn.Linear, torch.nn.ReLU), node, dict(traced.named_modules()))
+        True
     """
     nodes = (node.args[0] if node.args else None, node)
     return all(
@@ -53,6 +60,14 @@ def replace_node_module(node: Node, modules: dict[str, Any], new_module: nn.Modu
         node: node that calls a module.
         modules: modules by path, with the root as `""`.
         new_module: module to put there.
+
+    Examples:
+        >>> traced = torch.fx.symbolic_trace(torch.nn.Sequential(torch.nn.ReLU()))
+        >>> node = list(traced.graph.nodes)[1]
+        >>> replace = torch.fx.experimental.optimization.replace_node_module
+        >>> replace(node, dict(traced.named_modules()), torch.nn.Tanh())
+        >>> traced(torch.zeros(1))
+        tensor([0.])
     """
     above, name = _parent_name(str(node.target))
     modules[str(node.target)] = new_module
@@ -64,11 +79,11 @@ def fuse(model: nn.Module, inplace: bool = False, no_trace: bool = False) -> nn.
 
     Args:
         model: module in evaluation mode.
-        inplace: whether its own layers change.
-        no_trace: whether a graph module is taken as it is rather than traced again.
+        inplace: whether its own layers change. Default: `False`
+        no_trace: whether a graph module is taken as it is rather than traced again. Default: `False`
 
     Examples:
-        >>> from torch.fx.experimental.optimization import fuse
+        >>> fuse = torch.fx.experimental.optimization.fuse
         >>> model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 1), torch.nn.BatchNorm2d(4)).eval()
         >>> len(list(fuse(model).children()))
         1
@@ -107,7 +122,7 @@ def remove_dropout(model: nn.Module) -> nn.Module:
         model: module.
 
     Examples:
-        >>> from torch.fx.experimental.optimization import remove_dropout
+        >>> remove_dropout = torch.fx.experimental.optimization.remove_dropout
         >>> remove_dropout(torch.nn.Sequential(torch.nn.Dropout(), torch.nn.ReLU()))(torch.ones(2))
         tensor([1., 1.])
     """
@@ -122,6 +137,12 @@ def extract_subgraph(orig_module: nn.Module, nodes: list[Node], inputs: list[Nod
         nodes: nodes, in order.
         inputs: nodes that become inputs.
         outputs: nodes that are returned, in a list.
+
+    Examples:
+        >>> traced = torch.fx.symbolic_trace(lambda x: torch.neg(torch.relu(x)))
+        >>> x, relu, neg, output = traced.graph.nodes
+        >>> torch.fx.experimental.optimization.extract_subgraph(traced, [neg], [relu], [neg])(torch.ones(1))
+        [tensor([-1.])]
     """
     graph = Graph()
     copies = {node: graph.placeholder(node.name) for node in inputs}
@@ -142,7 +163,7 @@ def optimize_for_inference(model: nn.Module, pass_config: dict[str, Any] | None 
         tracer: ignored.
 
     Examples:
-        >>> from torch.fx.experimental.optimization import optimize_for_inference
+        >>> optimize_for_inference = torch.fx.experimental.optimization.optimize_for_inference
         >>> model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Dropout()).eval()
         >>> optimize_for_inference(model)(torch.ones(1, 2)).shape
         torch.Size([1, 3])

@@ -20,7 +20,12 @@ _going: list[MakeTracer] = []
 
 
 def get_proxy_mode() -> MakeTracer | None:
-    """Return the tracer of the `make_fx` that goes on, or None."""
+    """Return the tracer of the `make_fx` that goes on, or None.
+
+    Examples:
+        >>> torch.fx.experimental.proxy_tensor.get_proxy_mode() is None
+        True
+    """
     return _going[-1] if _going else None
 
 
@@ -43,16 +48,16 @@ def make_fx(
     Args:
         f: function or module.
         decomposition_table: not supported: pass None.
-        tracing_mode: `"real"`; there are no fake tensors and no symbolic shapes.
-        _allow_non_fake_inputs, pre_dispatch, record_module_stack, options: ignored.
+        tracing_mode: `"real"`; there are no fake tensors and no symbolic shapes. Default: `"real"`
+        pre_dispatch, record_module_stack, options: ignored. Default: `False`
 
     Examples:
-        >>> from torch.fx.experimental.proxy_tensor import make_fx
+        >>> make_fx = torch.fx.experimental.proxy_tensor.make_fx
         >>> traced = make_fx(lambda x: torch.tanh(x) * 2)(torch.ones(2))
         >>> print(traced.code.strip())
         def forward(self, x_1):
             tanh = torch.tanh(x_1);  x_1 = None
-            mul = tanh.mul(2);  tanh = None
+            mul = torch.mul(tanh, 2);  tanh = None
             return mul
         >>> slope = make_fx(torch.func.grad(lambda x: (x**3).sum()))(torch.ones(2))
         >>> slope(torch.tensor([1.0, 2.0]))

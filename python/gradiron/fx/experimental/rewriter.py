@@ -66,7 +66,7 @@ class RewritingTracer(Tracer):
     """A tracer whose graphs contain assertions.
 
     Examples:
-        >>> from torch.fx.experimental.rewriter import RewritingTracer
+        >>> RewritingTracer = torch.fx.experimental.rewriter.RewritingTracer
         >>> RewritingTracer().is_leaf_module(torch.nn.ReLU(), "relu")
         True
     """

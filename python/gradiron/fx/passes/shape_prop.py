@@ -17,7 +17,19 @@ __all__ = ["ShapeProp", "TensorMetadata"]
 
 @compatibility(is_backward_compatible=True)
 class TensorMetadata(NamedTuple):
-    """What a tensor was on an example."""
+    """What a tensor was on an example.
+
+    Args:
+        shape, dtype, requires_grad, stride, memory_format: as the tensor's own.
+        is_quantized: False.
+        qparams: empty.
+
+    Examples:
+        >>> traced = torch.fx.symbolic_trace(torch.nn.ReLU())
+        >>> out = torch.fx.passes.shape_prop.ShapeProp(traced).propagate(torch.ones(4, 2))
+        >>> traced.graph.output_node().meta["tensor_meta"].stride
+        (2, 1)
+    """
 
     shape: Any
     dtype: Any
@@ -57,7 +69,7 @@ class ShapeProp(Interpreter):
         fake_mode: not supported: pass None. Shapes come from running the module.
 
     Examples:
-        >>> from torch.fx.passes.shape_prop import ShapeProp
+        >>> ShapeProp = torch.fx.passes.shape_prop.ShapeProp
         >>> traced = torch.fx.symbolic_trace(torch.nn.Linear(2, 3))
         >>> out = ShapeProp(traced).propagate(torch.ones(4, 2))
         >>> traced.graph.output_node().meta["tensor_meta"].shape

@@ -28,6 +28,10 @@ class Partition:
         node_names: nodes of the original in it.
         inputs, outputs: nodes of the original that it takes and gives.
         dependencies, dependents: partitions that it needs, and that need it.
+
+    Examples:
+        >>> torch.fx.passes.split_module.Partition("0").submod_name
+        'submod_0'
     """
 
     def __init__(self, name: str) -> None:
@@ -68,14 +72,15 @@ def split_module(
         root_m: ignored, as in PyTorch.
         split_callback: function of a node that returns the number of its module.
         qualname_map: dict that gets, for the path of a module in the result, its path in the original.
-        keep_original_order: whether the modules are called in the order of their first nodes.
-        keep_original_node_name: whether nodes keep their names.
-        keep_original_input_name: whether the inputs of the modules are named after the nodes that they take.
+        keep_original_order: whether the modules are called in the order of their first nodes. Default: `False`
+        keep_original_node_name: whether nodes keep their names. Default: `False`
+        keep_original_input_name: whether the inputs of the modules are named after the nodes that they take. Default:
+            `True`
         partition_affix: what the names of the modules have before the number.
-        tuple_return: whether a module with one result returns a tuple, too.
+        tuple_return: whether a module with one result returns a tuple, too. Default: `False`
 
     Examples:
-        >>> from torch.fx.passes.split_module import split_module
+        >>> split_module = torch.fx.passes.split_module.split_module
         >>> traced = torch.fx.symbolic_trace(lambda x: torch.neg(torch.relu(x)))
         >>> split = split_module(traced, traced, lambda node: 0 if node.target is torch.relu else 1)
         >>> [name for name, _ in split.named_children()], split(torch.ones(1))

@@ -14,7 +14,16 @@ __all__ = ["PassBase", "PassResult"]
 
 @compatibility(is_backward_compatible=False)
 class PassResult(NamedTuple):
-    """The result of a pass: a module, and whether it was changed."""
+    """The result of a pass.
+
+    Args:
+        graph_module: module.
+        modified: whether it was changed.
+
+    Examples:
+        >>> torch.fx.passes.infra.pass_base.PassResult(torch.fx.symbolic_trace(torch.nn.ReLU()), False).modified
+        False
+    """
 
     graph_module: Module
     modified: bool
@@ -25,7 +34,8 @@ class PassBase(abc.ABC):
     """A pass over a graph module. A subclass defines `call`, and checks of what goes in and comes out.
 
     Examples:
-        >>> from torch.fx.passes.infra.pass_base import PassBase, PassResult
+        >>> PassBase = torch.fx.passes.infra.pass_base.PassBase
+        >>> PassResult = torch.fx.passes.infra.pass_base.PassResult
         >>> class Clean(PassBase):
         ...     def call(self, graph_module):
         ...         return PassResult(graph_module, graph_module.graph.eliminate_dead_code())

@@ -26,6 +26,10 @@ def pass_result_wrapper(fn: Callable[..., Any]) -> Any:
 
     Args:
         fn: pass.
+
+    Examples:
+        >>> torch.fx.passes.infra.pass_manager.pass_result_wrapper(lambda module: None)(torch.nn.ReLU()).modified
+        True
     """
     if fn is None:
         return None
@@ -47,6 +51,10 @@ def this_before_that_pass_constraint(this: Callable[..., Any], that: Callable[..
     Args:
         this: pass that runs first.
         that: pass that runs later.
+
+    Examples:
+        >>> torch.fx.passes.infra.pass_manager.this_before_that_pass_constraint(len, abs)(abs, len)
+        False
     """
 
     def fits(first: Callable[..., Any], later: Callable[..., Any]) -> bool:
@@ -89,11 +97,13 @@ class PassManager:
         passes: passes, each a function of a module that returns a `PassResult`.
         constraints: constraints of their order.
         steps: how often all of them run at most; they stop when none changes anything.
-        run_checks_after_each_pass: whether the check runs after each pass, too, not only at the beginning.
-        suppress_check_failures: ignored, as in PyTorch.
+        run_checks_after_each_pass: whether the check runs after each pass, too, not only at the beginning. Default:
+            `False`
+        suppress_check_failures: ignored, as in PyTorch. Default: `False`
 
     Examples:
-        >>> from torch.fx.passes.infra.pass_manager import PassManager, pass_result_wrapper
+        >>> PassManager = torch.fx.passes.infra.pass_manager.PassManager
+        >>> pass_result_wrapper = torch.fx.passes.infra.pass_manager.pass_result_wrapper
         >>> manager = PassManager([pass_result_wrapper(lambda module: module.graph.lint())])
         >>> manager(torch.fx.symbolic_trace(torch.nn.ReLU())).modified
         True

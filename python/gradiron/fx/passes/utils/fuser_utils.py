@@ -16,7 +16,7 @@ def validate_partition(partition: list[Node]) -> bool:
         partition: nodes.
 
     Examples:
-        >>> from torch.fx.passes.utils.fuser_utils import validate_partition
+        >>> validate_partition = torch.fx.passes.utils.fuser_utils.validate_partition
         >>> nodes = list(torch.fx.symbolic_trace(lambda x: torch.relu(torch.neg(torch.relu(x)))).graph.nodes)
         >>> validate_partition(nodes[1:3]), validate_partition([nodes[1], nodes[3]])
         (True, False)

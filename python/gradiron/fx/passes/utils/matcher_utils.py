@@ -23,12 +23,17 @@ __all__ = ["InternalMatch", "SubgraphMatcher"]
 class InternalMatch:
     """A place where a graph contains a pattern.
 
-    Attributes:
+    Args:
         anchors: nodes of the pattern that the search began at.
-        nodes_map: node or value in the graph of each node of the pattern.
-        placeholder_nodes: what stands in the graph for the pattern's inputs, in order.
-        returning_nodes: nodes of the graph that stand for the pattern's results, in order.
-        name_node_map: nodes of the graph that the pattern has given names.
+        nodes_map: node or value in the graph of each node of the pattern. Default: empty
+        placeholder_nodes: what stands in the graph for the pattern's inputs, in order. Default: empty
+        returning_nodes: nodes of the graph that stand for the pattern's results, in order. Default: empty
+        name_node_map: nodes of the graph that the pattern has given names. Default: empty
+
+    Examples:
+        >>> graph = torch.fx.symbolic_trace(lambda x: torch.relu(x)).graph
+        >>> torch.fx.passes.utils.matcher_utils.SubgraphMatcher(graph).match(graph)[0].returning_nodes
+        [relu]
     """
 
     anchors: list[Node]
@@ -47,13 +52,14 @@ class SubgraphMatcher:
 
     Args:
         pattern: graph to find. Its inputs stand for anything.
-        match_output: whether its result must be the result of the graph.
-        match_placeholder: whether its inputs stand for inputs of the graph only.
-        remove_overlapping_matches: whether a place is left out that shares nodes with one found before.
-        ignore_literals: whether numbers and other constants may differ.
+        match_output: whether its result must be the result of the graph. Default: `False`
+        match_placeholder: whether its inputs stand for inputs of the graph only. Default: `False`
+        remove_overlapping_matches: whether a place is left out that shares nodes with one found before. Default:
+            `True`
+        ignore_literals: whether numbers and other constants may differ. Default: `False`
 
     Examples:
-        >>> from torch.fx.passes.utils.matcher_utils import SubgraphMatcher
+        >>> SubgraphMatcher = torch.fx.passes.utils.matcher_utils.SubgraphMatcher
         >>> pattern = torch.fx.symbolic_trace(lambda x: torch.relu(x + 1)).graph
         >>> graph = torch.fx.symbolic_trace(lambda x: torch.relu(torch.relu(x + 1) + 1)).graph
         >>> len(SubgraphMatcher(pattern).match(graph))

@@ -39,14 +39,14 @@ class SubgraphMatcherWithNameNodeMap(SubgraphMatcher):
 
     Args:
         pattern_gm: pattern, which returns a dict of nodes by name last.
-        match_output, match_placeholder, remove_overlapping_matches, ignore_literals: as in `SubgraphMatcher`.
+        match_output, match_placeholder, remove_overlapping_matches, ignore_literals: as in `SubgraphMatcher`. Default: as there
 
     Examples:
-        >>> from torch.fx.passes.utils.matcher_with_name_node_map_utils import SubgraphMatcherWithNameNodeMap
+        >>> room = torch.fx.passes.utils.matcher_with_name_node_map_utils
         >>> def pattern(x):
         ...     y = torch.relu(x)
         ...     return y, {"relu": y}
-        >>> matcher = SubgraphMatcherWithNameNodeMap(torch.fx.symbolic_trace(pattern))
+        >>> matcher = room.SubgraphMatcherWithNameNodeMap(torch.fx.symbolic_trace(pattern))
         >>> matcher.match(torch.fx.symbolic_trace(lambda x: torch.relu(x + 1)).graph)[0].name_node_map
         {'relu': relu}
     """

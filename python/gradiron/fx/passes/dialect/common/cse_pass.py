@@ -21,7 +21,12 @@ _WRITING = "add_ sub_ mul_ div_ pow_ lerp_ relu_ sigmoid_ tanh_"
 
 @compatibility(is_backward_compatible=False)
 def get_CSE_banned_ops() -> set[Any]:
-    """Return operators whose calls differ although their arguments are the same: random ones, and those that write."""
+    """Return operators whose calls differ although their arguments are the same: random ones, and those that write.
+
+    Examples:
+        >>> torch.ops.aten.rand in torch.fx.passes.dialect.common.cse_pass.get_CSE_banned_ops()
+        True
+    """
     return {getattr(gradiron.ops.aten, name) for name in f"{_RANDOM} {_WRITING}".split()}
 
 
@@ -33,7 +38,7 @@ class CSEPass(PassBase):
         banned_ops: functions whose calls stay; default: none.
 
     Examples:
-        >>> from torch.fx.passes.dialect.common.cse_pass import CSEPass
+        >>> CSEPass = torch.fx.passes.dialect.common.cse_pass.CSEPass
         >>> traced = torch.fx.symbolic_trace(lambda x: torch.relu(x) + torch.relu(x))
         >>> len(traced.graph.nodes), len(CSEPass()(traced).graph_module.graph.nodes)
         (5, 4)
