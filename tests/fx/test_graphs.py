@@ -214,3 +214,18 @@ def test_aggregates():
     assert fx.map_arg(nested, lambda node: 7) == (7, [1, {"a": 7}], slice(7, None, 2))
     made = fx.node.map_aggregate([1, {"a": 2}], lambda leaf: leaf + 1)
     assert type(made) is fx.immutable_collections.immutable_list and made == [2, {"a": 3}]
+
+
+def test_calls_by_hand_are_those_of_torch():
+    graph = fx.Graph()
+    x, y = (fx.Proxy(graph.placeholder(name)) for name in "xy")
+    T._assert(x.shape[0] == 2, "wrong")
+    made = T.tensordot(T.einsum("ij,jk->ik", x, y), y, dims=([1], [0]))
+    graph.output(T.nn.functional.linear(made, y).node)
+    targets = [node.target for node in graph.nodes if node.op == "call_function"]
+    assert T._assert in targets and T.einsum in targets and T.tensordot in targets and T.nn.functional.linear in targets
+    module = fx.GraphModule(T.nn.Module(), graph)
+    one = T.rand(2, 2)
+    assert T.allclose(module(one, one), one @ one @ one @ one.T)
+    with pytest.raises(AssertionError, match="wrong"):
+        module(T.rand(3, 2), one)

@@ -134,9 +134,10 @@ def is_of_library(module: str | None) -> bool:
 @functools.cache
 def _holders() -> tuple[tuple[str, Any], ...]:
     """Where functions without a module are looked for, with the prefix that their `__name__` has there."""
-    places = (("", "", gradiron), (".nn.functional", "", gradiron.nn.functional))
+    places = (("", "", gradiron), (".nn.functional", "", gradiron.nn.functional), (".functional", "", gradiron.functional))
     special = ((f".{name}", f"{name}_", getattr(gradiron, name)) for name in ("linalg", "fft", "special"))
-    return tuple((f"{prefix}|torch{path}", holder) for path, prefix, holder in (*places, *special))
+    inside = (("._core", "", _core),)
+    return tuple((f"{prefix}|torch{path}", holder) for path, prefix, holder in (*places, *special, *inside))
 
 
 def library_path(obj: Any) -> str | None:
@@ -167,6 +168,16 @@ def library_path(obj: Any) -> str | None:
     if module is None or "<" in qualified:
         return None
     return f"torch{module[module.find('.') :] if '.' in module else ''}.{qualified}"
+
+
+def public_call(func: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
+    """A call of the core as the one of `torch` that makes it, where the two take their arguments otherwise."""
+    if (library_path(func) or "").startswith("torch._core."):
+        if func.__name__ == "einsum" and len(args) == 2 and isinstance(args[1], tuple):
+            return inspect.unwrap(gradiron.einsum), (args[0], *args[1]), {}
+        if func.__name__ == "tensordot" and len(args) == 4:
+            return inspect.unwrap(gradiron.tensordot), args[:2], {"dims": args[2:]}
+    return func, args, kwargs
 
 
 def qualified_name(func: Callable[..., Any]) -> str:

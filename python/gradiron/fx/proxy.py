@@ -19,7 +19,7 @@ from ..nn import Parameter
 from ..ops import OpOverload, OpOverloadPacket
 from . import traceback as fx_traceback
 from ._compatibility import compatibility
-from ._names import library_path, target_name
+from ._names import library_path, public_call, target_name
 from .graph import Graph, magic_methods, reflectable_magic_methods
 from .node import Argument, Node, Target, base_types, map_aggregate, map_arg
 from .operator_schemas import check_for_mutable_operation
@@ -395,6 +395,7 @@ class Proxy:
                 f"Found multiple different tracers {list(tracers)} while trying to trace operations {orig_method}"
             )
         tracer = next(iter(tracers))
+        orig_method, args, kwargs = public_call(orig_method, args, kwargs)
         if (library_path(orig_method) or "").startswith("torch.Tensor."):
             return tracer.create_proxy("call_method", orig_method.__name__, args, kwargs)
         return tracer.create_proxy("call_function", orig_method, args, kwargs, name=target_name(orig_method.__name__))
