@@ -218,7 +218,8 @@ def test_aggregates():
 
 def test_calls_by_hand_are_those_of_torch():
     graph = fx.Graph()
-    x, y = (fx.Proxy(graph.placeholder(name)) for name in "xy")
+    tracer = fx.proxy.GraphAppendingTracer(graph)
+    x, y = (fx.Proxy(graph.placeholder(name), tracer) for name in "xy")
     T._assert(x.shape[0] == 2, "wrong")
     made = T.tensordot(T.einsum("ij,jk->ik", x, y), y, dims=([1], [0]))
     graph.output(T.nn.functional.linear(made, y).node)
