@@ -173,8 +173,9 @@ def library_path(obj: Any) -> str | None:
 def public_call(func: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
     """A call of the core as the one of `torch` that makes it, where the two take their arguments otherwise."""
     if (library_path(func) or "").startswith("torch._core."):
-        if func.__name__ == "einsum" and len(args) == 2 and isinstance(args[1], tuple):
-            return inspect.unwrap(gradiron.einsum), (args[0], *args[1]), {}
+        if func.__name__ == "einsum":
+            operands = args[1] if len(args) == 2 and isinstance(args[1], tuple) else args[1:]
+            return inspect.unwrap(gradiron.einsum), (args[0], *operands), {}
         if func.__name__ == "tensordot" and len(args) == 4:
             return inspect.unwrap(gradiron.tensordot), args[:2], {"dims": args[2:]}
     return func, args, kwargs

@@ -18,6 +18,7 @@ from .node import map_aggregate
 from .proxy import Proxy
 
 _ABSENT = object()
+_current: list[Patcher] = []
 _package: Any = gradiron
 
 #: Methods recorded as calls of methods.
@@ -71,12 +72,20 @@ def _recorded_method(cls: type, name: str) -> Callable[..., Any]:
 
 
 class Patcher:
-    """Replacements that are taken back together."""
+    """Replacements that are taken back together, at the end of a `with` block."""
 
     def __init__(self) -> None:
         # Each replacement as what to set or delete items or attributes with, name, old and new value.
         self._made: list[tuple[Any, Any, str, Any, Any]] = []
         self._visited: set[int] = set()
+
+    def __enter__(self) -> Patcher:
+        _current.append(self)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        _current.remove(self)
+        self.revert()
 
     def patch(self, names: dict[str, Any], name: str, new: Callable[..., Any]) -> None:
         """Replace what a name stands for in a module, unless that has been done."""
@@ -111,21 +120,6 @@ class Patcher:
         """Make all replacements again."""
         for put, _, name, _, new in self._made:
             put(name, new)
-
-
-_current: list[Patcher] = []
-
-
-@contextlib.contextmanager
-def patching() -> Iterator[Patcher]:
-    """A `with` block at whose end all replacements are taken back."""
-    patcher = Patcher()
-    _current.append(patcher)
-    try:
-        yield patcher
-    finally:
-        _current.pop()
-        patcher.revert()
 
 
 @contextlib.contextmanager
@@ -198,6 +192,12 @@ def patch_wrapped(patcher: Patcher) -> None:
         patcher.patch(names, name, recorded(getattr(builtins, name) if builtin else names[name]))
     for cls, name in wrapped_methods:
         patcher.patch_method(cls, name, _recorded_method(cls, name))
+
+
+def patch_functions(patcher: Patcher) -> None:
+    """Has marked functions recorded, and gradiron's own."""
+    patch_wrapped(patcher)
+    patch_library(patcher)
 
 
 def autowrap(patcher: Patcher, names: dict[str, Any], ids: set[int]) -> None:

@@ -2,26 +2,57 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from ..nn import Module
 from ._compatibility import compatibility
-from ._patching import wrapped_functions as _wrapped_fns_to_patch  # noqa: F401
-from ._patching import wrapped_methods as _wrapped_methods_to_patch  # noqa: F401
-from ._tracer import PH as PH
-from ._tracer import PHBase as PHBase
-from ._tracer import PHWithMeta as PHWithMeta
-from ._tracer import ProxyableClassMeta as ProxyableClassMeta
-from ._tracer import Tracer
-from ._tracer import _assert_is_none as _assert_is_none
-from ._tracer import _maybe_revert_all_patches as _maybe_revert_all_patches
-from ._tracer import is_fx_symbolic_tracing as is_fx_symbolic_tracing
-from ._tracer import is_fx_tracing as is_fx_tracing
-from ._wrap import wrap as wrap
+from ._patching import Patcher, _maybe_revert_all_patches, autowrap, patch_functions, wrapped_functions, wrapped_methods
+from ._tracer import (
+    PH,
+    PHBase,
+    PHWithMeta,
+    ProxyableClassMeta,
+    Tracer,
+    _assert_is_none,
+    _orig_module_call,
+    _orig_module_getattr,
+    is_fx_symbolic_tracing,
+    is_fx_tracing,
+)
+from ._wrap import wrap
 from .graph_module import GraphModule
+from .proxy import Proxy
 
-__all__ = ["symbolic_trace"]
+__all__ = [
+    "PH",
+    "FunctionType",
+    "PHBase",
+    "PHWithMeta",
+    "Proxy",
+    "ProxyableClassMeta",
+    "Tracer",
+    "_assert_is_none",
+    "_maybe_revert_all_patches",
+    "_orig_module_call",
+    "_orig_module_getattr",
+    "compatibility",
+    "functools",
+    "is_fx_symbolic_tracing",
+    "is_fx_tracing",
+    "symbolic_trace",
+    "wrap",
+]
+
+# Packages that trace in a way of their own use these.
+_Patcher, _autowrap_check, _patch_wrapped_functions = Patcher, autowrap, patch_functions
+_wrapped_fns_to_patch, _wrapped_methods_to_patch = wrapped_functions, wrapped_methods
+
+
+class ScriptObject:
+    """An object of TorchScript's. There are none."""
 
 
 @compatibility(is_backward_compatible=True)

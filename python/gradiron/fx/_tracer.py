@@ -439,11 +439,10 @@ class Tracer(TracerBase):
             _patching.autowrap(patcher, getattr(module.forward, "__globals__", {}), self._autowrap_function_ids)
             return self.call_module(module, forward, args, kwargs)
 
-        with _patching.patching() as patcher:
+        with _patching.Patcher() as patcher:
             patcher.patch_method(Module, "__getattr__", read, deduplicate=False)
             patcher.patch_method(Module, "__call__", call, deduplicate=False)
-            _patching.patch_wrapped(patcher)
-            _patching.patch_library(patcher)
+            _patching.patch_functions(patcher)
             for searched in (names, *map(vars, self._autowrap_search)):
                 _patching.autowrap(patcher, searched, self._autowrap_function_ids)
             result = self.create_arg(fn(*args))

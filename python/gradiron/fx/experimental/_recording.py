@@ -328,7 +328,7 @@ def run_recorded(function: Callable[..., Any], values: list[Any], proxies: list[
         recorder.follow(_core.as_subclass(value, Followed, True), proxy) if isinstance(value, Tensor) else value
         for value, proxy in zip(values, proxies, strict=True)
     ]
-    with _patching.patching() as patcher:
+    with _patching.Patcher() as patcher:
         recorder.patch(patcher)
         with _Mode(recorder):
             result = function(*given)
