@@ -45,24 +45,24 @@ def tree_flatten_spec(pytree: Any, spec: TreeSpec) -> list[Any]:
         >>> tree_flatten_spec([1, (2, 3)], tree_structure([0, (0, 0)]))
         [1, 2, 3]
     """
-    if spec.kind is None:
+    if spec.is_leaf():
         return [pytree]
-    items = SUPPORTED_NODES.get(spec.kind)
+    items = SUPPORTED_NODES.get(spec.type)
     if items is None:
         leaves, found = tree_flatten(pytree)
         if found != spec:
             raise RuntimeError(f"Real spec {found} of object {pytree} is different from expected spec {spec}.")
         return leaves
-    pairs = zip(items(pytree, spec), spec.children, strict=True)
+    pairs = zip(items(pytree, spec), spec.children(), strict=True)
     return [leaf for item, child in pairs for leaf in tree_flatten_spec(item, child)]
 
 
 def _items(value: Any, spec: TreeSpec) -> list[Any]:
-    return [value[number] for number in range(len(spec.children))]
+    return [value[number] for number in range(spec.num_children)]
 
 
 def _has_just_these(value: Any, spec: TreeSpec) -> bool:
-    return len(value) == len(spec.children)
+    return len(value) == spec.num_children
 
 
 register_pytree_flatten_spec(dict, lambda value, spec: [value[key] for key in spec.context], _has_just_these)

@@ -341,7 +341,7 @@ class Tracer(TracerBase):
     def _flattened(self, root_fn: Any, args: list[Any], names: list[str]) -> tuple[Any, list[Any]]:
         """The function of the leaves of its inputs, where some of these are nested."""
         leaves, in_spec = pytree.tree_flatten(tuple(args))
-        if len(leaves) == len(args) and all(child.kind is None for child in in_spec.children):
+        if len(leaves) == len(args) and all(child.is_leaf() for child in in_spec.children()):
             return root_fn, args
         codegen = self.graph._codegen = _PyTreeCodeGen(_PyTreeInfo(names, in_spec, None))
 

@@ -166,10 +166,10 @@ class _PyTreeCodeGen(CodeGen):
 
     def _inputs(self, names: list[str]) -> str:
         spec = self.pytree_info.in_spec
-        outer = spec.children
-        if not (spec.kind is tuple and len(outer) == 2 and outer[0].kind is tuple and outer[1].kind is dict):
+        outer = spec.children()
+        if not (spec.type is tuple and len(outer) == 2 and outer[0].type is tuple and outer[1].type is dict):
             return f"[{', '.join(names)}]"
-        positional = len(outer[0].children)
+        positional = outer[0].num_children
         named = ", ".join(f"'{key}':{name}" for key, name in zip(outer[1].context, names[positional:], strict=False))
         return f"([{', '.join(names[:positional])}], {{{named}}})"
 

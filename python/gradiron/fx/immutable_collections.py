@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
-from ..utils._pytree import register_pytree_node
+from ..utils._pytree import _dict_flatten_with_keys, _list_flatten_with_keys, register_pytree_node
 
 __all__ = ["immutable_dict", "immutable_list"]
 
@@ -79,5 +79,5 @@ def _dict_again(items: Iterable[Any], keys: list[Any]) -> immutable_dict:
     return immutable_dict(zip(keys, items, strict=True))
 
 
-register_pytree_node(immutable_list, _list_parts, _list_again)
-register_pytree_node(immutable_dict, _dict_parts, _dict_again)
+register_pytree_node(immutable_list, _list_parts, _list_again, flatten_with_keys_fn=_list_flatten_with_keys)
+register_pytree_node(immutable_dict, _dict_parts, _dict_again, flatten_with_keys_fn=_dict_flatten_with_keys)
