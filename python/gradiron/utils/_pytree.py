@@ -168,7 +168,7 @@ def treespec_dict(mapping: Mapping[Any, TreeSpec] | Iterable[tuple[Any, TreeSpec
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SequenceKey(Generic[_T]):
-    """Where in a sequence."""
+    """A place in a sequence."""
 
     idx: int
 
@@ -182,7 +182,7 @@ class SequenceKey(Generic[_T]):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MappingKey(Generic[_T]):
-    """Where in a dict."""
+    """A place in a dict."""
 
     key: Any
 
@@ -196,7 +196,7 @@ class MappingKey(Generic[_T]):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class GetAttrKey:
-    """Which attribute."""
+    """An attribute."""
 
     name: str
 

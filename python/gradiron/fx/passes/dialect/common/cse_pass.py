@@ -6,6 +6,7 @@ from typing import Any
 
 import gradiron
 
+from ..... import _core
 from ...._compatibility import compatibility
 from ....graph import Graph
 from ....graph_module import GraphModule
@@ -14,9 +15,6 @@ from ....operator_schemas import normalize_function
 from ...infra.pass_base import PassBase, PassResult
 
 __all__ = ["CSEPass", "get_CSE_banned_ops"]
-
-_RANDOM = "bernoulli dropout multinomial native_dropout normal poisson rand rand_like randint randn randperm rrelu"
-_WRITING = "add_ sub_ mul_ div_ pow_ lerp_ relu_ sigmoid_ tanh_"
 
 
 @compatibility(is_backward_compatible=False)
@@ -27,7 +25,12 @@ def get_CSE_banned_ops() -> set[Any]:
         >>> torch.ops.aten.rand in torch.fx.passes.dialect.common.cse_pass.get_CSE_banned_ops()
         True
     """
-    return {getattr(gradiron.ops.aten, name) for name in f"{_RANDOM} {_WRITING}".split()}
+    rows = _core.rows()
+    random = {
+        row["name"] for row in rows if row["sample"] == "random" or any(param[0] == "generator" for param in row["params"])
+    }
+    writing = {f"{row['name']}_" for row in rows if row["inplace"]}
+    return {getattr(gradiron.ops.aten, name) for name in random | writing}
 
 
 @compatibility(is_backward_compatible=False)
