@@ -46,6 +46,11 @@ OTHERWISE = {
     "python/gradiron/_compile/operations.py": None,
     # The words of an optimizer's program, a language of its own.
     "python/gradiron/optim/_rule.py": None,
+    # Python's own operators, by their names in the module `operator`.
+    "python/gradiron/fx/_code_writer.py": None,
+    # Functions that a trace takes for others than the core does: they return no tensors, or take several of them one by one.
+    "python/gradiron/fx/_patching.py": {"is_complex", "is_nonzero", "numel"},
+    "python/gradiron/fx/_names.py": {"einsum", "tensordot"},
     # Distributions, by their modules.
     "python/gradiron/distributions/__init__.py": None,
     # How losses, bags and scatters reduce; how layers are activated; how images and borders are filled.
@@ -81,6 +86,10 @@ OTHERWISE = {
     "python/gradiron/autograd/_profiler_trace.py": {"cat", "t", "stack"},
     "python/gradiron/autograd/graph.py": {"all", "any"},
     "python/gradiron/func/_rearrange.py": {"equal"},
+    "python/gradiron/fx/_tensor_annotations.py": {"complex"},
+    "python/gradiron/fx/experimental/_recording.py": {"equal", "is_nonzero"},
+    "python/gradiron/fx/passes/dialect/common/cse_pass.py": {"random"},
+    "python/gradiron/fx/experimental/proxy_tensor.py": {"real"},
     "python/gradiron/_stand_ins/jit/__init__.py": {"trace"},
     "python/gradiron/optim/adagrad.py": {"sum"},
     "python/gradiron/optim/lbfgs.py": {"t"},

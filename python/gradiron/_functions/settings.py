@@ -213,6 +213,9 @@ def get_device_module(device: Any = None) -> Any:
 
 def _assert(condition: Any, message: str) -> None:
     """Assert a condition."""
+    if type(condition) is not bool and gradiron.overrides.has_torch_function((condition,)):
+        gradiron.overrides.handle_torch_function(_assert, (condition,), condition, message)
+        return
     assert condition, message
 
 
