@@ -261,7 +261,7 @@ def compares_identity(x):
     return x if str(OLD.count) is str(3) else x + 1  # here
 
 
-@case("it calls id() of something that it made")
+@case("it compares a _ObjectId")
 def asks_for_an_id(x):
     return x * (id([]) > 0)  # here
 

@@ -290,7 +290,7 @@ def _of_super(o: Observer, value: Any, name: str) -> Any:
             return raw if own is start else types.MethodType(raw, own)
         if type(raw) is property:
             return o.call(raw.fget, own)
-        if isinstance(raw, _C_DESCRIPTORS):
+        if isinstance(raw, (*_C_DESCRIPTORS, *_C_METHODS, types.BuiltinFunctionType)):
             return getattr(value, name)
         return _bound(o, own, start, name, raw)
     return getattr(value, name)

@@ -407,12 +407,15 @@ def _installed(codes: Any, observer: Observer) -> Iterator[None]:
 
 def _without_own_frames(traceback: types.TracebackType | None) -> types.TracebackType | None:
     """Return a traceback without the frames of the run time."""
-    if traceback is None:
-        return None
-    rest = _without_own_frames(traceback.tb_next)
-    if os.path.dirname(traceback.tb_frame.f_code.co_filename) == _OWN:
-        return rest
-    return types.TracebackType(rest, traceback.tb_frame, traceback.tb_lasti, traceback.tb_lineno)
+    kept = []
+    while traceback is not None:
+        if os.path.dirname(traceback.tb_frame.f_code.co_filename) != _OWN:
+            kept.append(traceback)
+        traceback = traceback.tb_next
+    made: types.TracebackType | None = None
+    for part in reversed(kept):
+        made = types.TracebackType(made, part.tb_frame, part.tb_lasti, part.tb_lineno)
+    return made
 
 
 _OWN = os.path.dirname(os.path.abspath(__file__))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 import types
 from typing import Any
 
@@ -55,7 +56,7 @@ PURE: dict[int, Any] = {
     id(value): value
     for value in (
         *(value for name, value in vars(math).items() if isinstance(value, types.BuiltinFunctionType)),
-        *(abs, round, divmod, pow, ord, chr, bin, hex, oct, ascii, callable),
+        *(abs, round, divmod, pow, ord, chr, bin, hex, oct, ascii, callable, operator.index),
     )
 }
 
