@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _core
 from .._core import Tensor
 from .guards import MISSING, matches
-from .known import QUICK_ATTRIBUTES, TENSOR_ATTRIBUTES
+from .known import NEW_ATTRIBUTES, QUICK_ATTRIBUTES, TENSOR_ATTRIBUTES
 from .notes import class_dict
 
 if TYPE_CHECKING:
@@ -117,12 +117,14 @@ def _of_tensor(o: Observer, value: Any, name: str) -> Any:
     found = getattr(value, name)
     if name in ("grad", "_grad") or (name not in QUICK_ATTRIBUTES and not isinstance(found, Tensor)):
         o.ask(value)
-    if name not in TENSOR_ATTRIBUTES:
+    if name not in TENSOR_ATTRIBUTES and not (name in NEW_ATTRIBUTES and o.is_fresh(value)):
         o.stop(f"it reads {name} of a tensor")
     elif isinstance(found, Tensor):
         # The core finds a gradient through its leaf.
         (o.grads if name in ("grad", "_grad") else o.fresh)[id(found)] = found
-    elif isinstance(found, _core.Node) and o.is_fresh(value):
+    elif isinstance(found, _core.Node):
+        if not o.is_fresh(value):
+            o.stop(f"it reads {name} of a tensor that is older than the call")
         o.make(found)
     return found
 
@@ -315,6 +317,10 @@ def set_attr(o: Observer, new: Any, value: Any, name: str) -> None:
     how = lookup(cls, "__setattr__")
     if isinstance(how, types.FunctionType):
         o.call(how, value, name, new)
+        return
+    if how is not object.__setattr__ and not isinstance(value, BaseException):
+        o.stop(f"it sets {name} of a {cls.__name__}")
+        setattr(value, name, new)
         return
     plain_set_attr(o, new, value, name)
 

@@ -129,6 +129,8 @@ def _is_key(o: Observer, key: Any) -> bool:
     """Return whether a key of a dict is compared by value or identity, without Python code."""
     if is_constant(key):
         return True
+    if o.is_fresh(key):
+        return False
     if isinstance(key, Tensor):
         o.pin(key)
         return True

@@ -29,9 +29,9 @@ from .settings import options, stance
 
 __all__ = ["CompiledFunction", "compiled_functions", "reset"]
 
-# How often a read may differ, and how often a call may turn out not to be capturable, before it runs as it is; and how many
-# functions that C calls are looked for.
-_DIFFERS, _FAILS, _FOUND = 8, 3, 64
+# How often a read may differ, and how often a call may turn out not to be capturable, before it runs as it is; how many
+# functions that C calls are looked for; and how many kinds of arguments are remembered.
+_DIFFERS, _FAILS, _FOUND, _SEEN = 8, 3, 64, 256
 
 _compiled: Any = None
 
@@ -208,7 +208,7 @@ class CompiledFunction:
         """Forget all captures and reasons."""
         self.captures: OrderedDict[Any, list[Captured]] = OrderedDict()
         self.reasons: list[Reason] = []
-        self.calls = 0
+        self.seen: OrderedDict[Any, None] = OrderedDict()
         self.eager: dict[Any, int] = {}
         self.differed: dict[Any, int] = {}
         self.found: dict[int, types.CodeType] = {}
@@ -218,12 +218,13 @@ class CompiledFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Replay a capture that fits, or run the function."""
-        if not self.calls or stance.forced == "force_eager" or _core.is_capturing() or not is_captured_here():
-            self.calls += 1
+        if stance.forced == "force_eager" or _core.is_capturing() or not is_captured_here():
             return self.function(*args, **kwargs)
         arguments = Arguments(args, kwargs)
         key = (arguments.key, thread_state())
         captures = self.captures.get(key)
+        if captures is None and not self._is_seen(key):
+            return self.function(*args, **kwargs)
         why: Any = None
         for number, captured in enumerate(captures or ()):
             why = None if stance.trusts else captured.differs(arguments)
@@ -238,6 +239,19 @@ class CompiledFunction:
                     return done[0]
                 why = (done, done)
         return self._run(key, why, arguments, args, kwargs)
+
+    def _is_seen(self, key: Any) -> bool:
+        """Return whether a call like this one was made before: arguments that never come again are not worth a capture."""
+        if key in self.seen:
+            return True
+        if stance.forced == "fail_on_recompile" and self.captures:
+            raise RuntimeError(
+                f"Detected recompile when torch.compile stance is 'fail_on_recompile'. {self.name}: new arguments"
+            )
+        self.seen[key] = None
+        if len(self.seen) > _SEEN:
+            self.seen.popitem(last=False)
+        return False
 
     def _run(self, key: Any, why: Any, arguments: Arguments, args: Any, kwargs: Any) -> Any:
         """Run the function because no capture fits, and capture it if that may help the next call."""
@@ -305,12 +319,11 @@ class CompiledFunction:
             self._check_end(key)
             effects = [*observer.effects, *_changed_names(observer)]
             try:
-                made = Template(result, results, observer.is_fresh)
-                stores = [
-                    (kind, owner, name, Template(value, results, observer.is_fresh)) for kind, owner, name, value in effects
-                ]
+                asks = (observer.is_fresh, lambda value: id(value) in observer.containers)
+                made = Template(result, results, *asks)
+                stores = [(kind, owner, name, Template(value, results, *asks)) for kind, owner, name, value in effects]
             except TypeError as error:
-                raise _Refused(f"it returns or stores a {error} that it made") from None
+                raise _Refused(f"it returns or stores a {error}") from None
             known = observer.known
             observer.fresh.clear()
             observer.grads.clear()
