@@ -2017,3 +2017,49 @@ def several_paths_to_one_tensor():
         return out
 
     return f, setter(own, "b", two), setter(own, "a", two)
+
+
+def used_tensor_case(change_of):
+    def build():
+        p = torch.full((3,), 2.0, requires_grad=True)
+
+        def f(x):
+            y = (x * p).detach()
+            if p.grad is not None:
+                y = y + 1
+            if p.requires_grad:
+                y = y * 3
+            if p.is_contiguous():
+                y = y - 5
+            return y + p.dim()
+
+        return f, *change_of(p)
+
+    build.__name__ = "used_tensor_" + change_of.__name__
+    CASES.append(build)
+    return build
+
+
+@used_tensor_case
+def gets_a_gradient(p):
+    return setter(p, "grad", torch.ones(3)), setter(p, "grad", None), lambda: (p * 2).sum().backward(), lambda: p.grad.zero_()
+
+
+@used_tensor_case
+def stops_to_require_one(p):
+    return lambda: p.requires_grad_(False), lambda: p.requires_grad_(True)
+
+
+@used_tensor_case
+def gets_another_shape(p):
+    return lambda: p.requires_grad_(False).unsqueeze_(0), lambda: p.squeeze_(0)
+
+
+@used_tensor_case
+def gets_other_strides(p):
+    return setter(p, "data", torch.full((6,), 3.0)[::2]), setter(p, "data", torch.full((3,), 4.0))
+
+
+@used_tensor_case
+def gets_another_dtype(p):
+    return (setter(p, "data", torch.full((3,), 3.0, dtype=torch.float64)),)

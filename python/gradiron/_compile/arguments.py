@@ -29,9 +29,16 @@ class Arguments:
     __slots__ = ("containers", "key", "objects", "tensors")
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.tensors: list[Tensor] = []
         self.containers: list[Any] = []
         self.objects: list[Any] = []
+        if not kwargs:
+            # As in most calls: tensors, each once.
+            kinds = [quick_kind(each) for each in args if type(each) is Tensor and not each.__dict__]
+            if len(kinds) == len(args) and len(set(map(id, args))) == len(args):
+                self.tensors: list[Tensor] = list(args)
+                self.key: tuple[Any, ...] = (len(args), *kinds)
+                return
+        self.tensors = []
         parts: list[Any] = [len(args), *map(self._part, args)]
         for name in kwargs:
             parts += [name, self._part(kwargs[name])]

@@ -117,7 +117,7 @@ def _of_tensor(o: Observer, value: Any, name: str) -> Any:
     found = getattr(value, name)
     if name in ("grad", "_grad") or (name not in QUICK_ATTRIBUTES and not isinstance(found, Tensor)):
         o.ask(value)
-    if name not in TENSOR_ATTRIBUTES and not (name in NEW_ATTRIBUTES and o.is_fresh(value)):
+    if name not in TENSOR_ATTRIBUTES and not (name in NEW_ATTRIBUTES and (o.is_fresh(value) or value.is_leaf)):
         o.stop(f"it reads {name} of a tensor")
     elif isinstance(found, Tensor):
         # The core finds a gradient through its leaf.

@@ -64,6 +64,11 @@ class Captured:
             if number not in live:
                 observer.reads["item", id(owner), key] = (owner, value)
         self.live = [(owner, key) for owner, key, _ in observer.live_numbers] if program.numbers else []
+        for number in program.used:
+            # The program compares all of these but the class by itself.
+            tensor = observer.known[number]
+            if observer.reads.pop(("tensor", id(tensor), None), None) is not None:
+                observer.reads["type", id(tensor), None] = (tensor, type(tensor))
         self.reads = ordered(observer)
         self.owners = owners_of(self.reads)
         self.guards = _core.Guards(self.reads, MISSING)

@@ -30,8 +30,8 @@ TENSOR_ATTRIBUTES = frozenset(
     """.split()
 )
 
-# Those that are known of tensors that the call made.
-NEW_ATTRIBUTES = frozenset(("output_nr", "retains_grad", "grad_dtype"))
+# Those that are known of tensors that the call made, and of leaves.
+NEW_ATTRIBUTES = frozenset(("output_nr", "retains_grad"))
 
 # Those of them that `quick_kind` covers.
 QUICK_ATTRIBUTES = frozenset("shape dtype ndim requires_grad is_cpu itemsize nbytes".split())
