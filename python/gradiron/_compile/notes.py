@@ -13,6 +13,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from .._types import Size
 from .errors import Unsupported
 from .guards import MISSING, cell_contents, fingerprint, matches
 from .live import LiveNumber
@@ -350,6 +351,12 @@ class Notes:
         self.written.add((id(owner), key))
         self.changed[id(owner)] = owner
         self.effects.append((kind, owner, key, value))
+
+
+# What `torch.Size` does reads nothing but itself, and C calls it to show one.
+for _function in vars(Size).values():
+    if isinstance(_function, types.FunctionType):
+        observe_code(_function.__code__, _function.__code__)
 
 
 class _Trust:
