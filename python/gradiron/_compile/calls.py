@@ -24,7 +24,7 @@ from .runtime import new_unit
 if TYPE_CHECKING:
     from .observer import Observer
 
-__all__ = ["call"]
+__all__ = ["call", "forget_functions", "rewritten"]
 
 _BUILTIN = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType,
             types.ClassMethodDescriptorType)  # fmt: skip
@@ -149,6 +149,12 @@ def _is_generated(function: Any) -> bool:
 
 _units: dict[tuple[int, int], tuple[Any, Any, frozenset[str]]] = {}
 _refused: dict[int, tuple[Any, str]] = {}
+
+
+def forget_functions() -> None:
+    """Forget what was rewritten."""
+    _units.clear()
+    _refused.clear()
 
 
 def rewritten(function: types.FunctionType) -> tuple[types.FunctionType, frozenset[str]]:

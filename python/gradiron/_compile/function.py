@@ -26,6 +26,7 @@ from .notes import class_dicts
 from .observer import Observer
 from .reasons import Reason, Unrewritable, log
 from .settings import options, stance
+from .sources import forget_sources
 
 __all__ = ["CompiledFunction", "compiled_functions", "reset"]
 
@@ -45,6 +46,7 @@ def reset() -> None:
     """Forget all captures."""
     for each in compiled_functions():
         each.forget()
+    calls.forget_functions()
 
 
 class Captured:
@@ -214,8 +216,8 @@ class CompiledFunction:
         self.captures: OrderedDict[Any, list[Captured]] = OrderedDict()
         self.reasons: list[Reason] = []
         self.seen: OrderedDict[Any, None] = OrderedDict()
-        self.eager: dict[Any, int] = {}
-        self.differed: dict[Any, int] = {}
+        self.eager: OrderedDict[Any, int] = OrderedDict()
+        self.differed: OrderedDict[Any, int] = OrderedDict()
         self.found: dict[int, types.CodeType] = {}
         self.replays = 0
 
@@ -263,7 +265,9 @@ class CompiledFunction:
         if why is not None:
             log("recompiles", f"{self.name}: {why[0]} differs from the captured call")
             mark = (key, why[1])
-            self.differed[mark] = self.differed.get(mark, 0) + 1
+            self.differed[mark] = self.differed.pop(mark, 0) + 1
+            if len(self.differed) > _SEEN:
+                self.differed.popitem(last=False)
             if self.differed[mark] >= _DIFFERS:
                 self._say(key, Reason(f"{why[0]} differs from call to call"), final=True)
         if stance.forced == "fail_on_recompile" and self.captures:
@@ -282,6 +286,8 @@ class CompiledFunction:
     def _say(self, key: Any, reason: Reason, final: bool = False) -> None:
         """Note why the function ran as it is."""
         self.eager[key] = _FAILS if final else self.eager.get(key, 0) + 1
+        if len(self.eager) > _SEEN:
+            self.eager.popitem(last=False)
         if str(reason) not in map(str, self.reasons):
             self.reasons.append(reason)
             log("graph_breaks", f"{self.name} runs as it is: {reason}")
@@ -313,6 +319,7 @@ class CompiledFunction:
         if observer.reason is None:
             self._finish(key, observer, arguments, result)
         class_dicts.clear()
+        forget_sources()
         if observer.reason is not None:
             self._say(key, observer.reason)
         return result

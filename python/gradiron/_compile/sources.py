@@ -57,7 +57,6 @@ class _File:
 def forget_sources() -> None:
     """Free the syntax trees of all files."""
     _files.clear()
-    _imports.clear()
 
 
 def _lines(file: str, module: dict[str, Any]) -> list[str]:
