@@ -145,7 +145,11 @@ def _by_descriptor(o: Observer, value: Any, cls: type, name: str, raw: Any) -> A
         if not o.is_fresh(value):
             o.note("attr", value, name, found)
             o.see(found)
-        return getattr(value, name)
+        elif isinstance(found, tuple):
+            for each in found:
+                if isinstance(each, Tensor):
+                    o.make(each)
+        return getattr(value, name) if found is MISSING else found
     how = lookup(kind, "__get__")
     if isinstance(how, types.FunctionType):
         o.note_class(kind, "__get__")
@@ -317,6 +321,9 @@ def set_attr(o: Observer, new: Any, value: Any, name: str) -> None:
     how = lookup(cls, "__setattr__")
     if isinstance(how, types.FunctionType):
         o.call(how, value, name, new)
+        return
+    if o.is_fresh(value) and isinstance(value, _core._FunctionBase):
+        setattr(value, name, new)
         return
     if how is not object.__setattr__ and not isinstance(value, BaseException):
         o.stop(f"it sets {name} of a {cls.__name__}")

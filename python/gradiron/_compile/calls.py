@@ -373,7 +373,7 @@ def _method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, 
         return o.make(function(*given, **kwargs))
     if isinstance(owner, (list, dict, set, deque)):
         return containers.method(o, function, owner, name, args, kwargs)
-    if isinstance(owner, (_core.GradSwitch, _core.Program)):
+    if isinstance(owner, (_core.GradSwitch, _core.Program, _core._FunctionBase)):
         _pass(o, args, kwargs)
         return function(*args, **kwargs)
     if isinstance(owner, types.FunctionType) and name in ("__get__", "__call__"):

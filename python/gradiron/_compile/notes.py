@@ -156,6 +156,9 @@ class Notes:
         code = frame.f_code
         if id(code) in _rewritten or code.co_filename.startswith(_OWN):
             return
+        if code in _OF_ABC:
+            self.registry = abc.get_cache_token()
+            return
         self.found.append(code)
         name = getattr(code, "co_qualname", code.co_name)
         self.stop(f"{name} in {code.co_filename}:{code.co_firstlineno} is called from C", frame.f_back)
@@ -339,7 +342,7 @@ class Notes:
 
     def is_fresh(self, value: Any) -> bool:
         """Return whether the call made a value."""
-        return id(value) in self.fresh
+        return id(value) in self.fresh or isinstance(value, _core._FunctionBase)
 
     # Stores.
 
@@ -357,6 +360,9 @@ class Notes:
 for _function in vars(Size).values():
     if isinstance(_function, types.FunctionType):
         observe_code(_function.__code__, _function.__code__)
+
+
+_OF_ABC = frozenset((abc.ABCMeta.__instancecheck__.__code__, abc.ABCMeta.__subclasscheck__.__code__))
 
 
 class _Trust:

@@ -132,9 +132,9 @@ def compare(o: Observer, sign: str, left: Any, right: Any) -> Any:
     """Return `left < right`, observed."""
     left, right = plain(left), plain(right)
     if sign in ("is", "is not"):
-        for value in (left, right):
-            if is_constant(value) and type(value) not in _SINGLE and not isinstance(value, _core.dtype):
-                o.stop(f"it asks whether a {type(value).__name__} is the same object as another")
+        kind = type(left)
+        if kind is type(right) and is_constant(left) and kind not in _SINGLE and kind is not _core.dtype:
+            o.stop(f"it asks whether a {kind.__name__} is the same object as another")
         _pin_identity(o, left, right)
         return (left is right) if sign == "is" else (left is not right)
     if sign in ("in", "not in"):
