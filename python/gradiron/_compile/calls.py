@@ -395,7 +395,7 @@ def _method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, 
 
 
 def _of_tensor(o: Observer, function: Any, owner: Tensor, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if refused_method(name):
+    if refused_method(name) and not (name == "register_hook" and o.is_fresh(owner)):
         o.stop(f"it calls {name}() of a tensor")
     elif name in KIND_CHANGES and not o.is_fresh(owner):
         wanted = args[0] if args else kwargs.get("requires_grad", True)

@@ -141,12 +141,30 @@ def _mark(key: Any) -> Any:
     return key if isinstance(key, (str, int, bool, type(None))) else id(key)
 
 
-def ordered(observer: Observer) -> list[tuple[str, Any, Any, Any]]:
-    """Return the reads of a call, those of one object side by side, without those of objects that only the notes hold."""
+def held_by(observer: Observer) -> dict[int, int]:
+    """Return how often the notes on a call hold each object."""
     held: dict[int, int] = {}
     for owner, expected in observer.reads.values():
-        held[id(owner)] = held.get(id(owner), 0) + 1
-        held[id(expected)] = held.get(id(expected), 0) + 1
+        for each in (owner, expected):
+            held[id(each)] = held.get(id(each), 0) + 1
+    return held
+
+
+def still_reachable(observer: Observer) -> list[Tensor]:
+    """Return the tensors that the call read and that others than its notes still hold. What nobody else holds was made by the
+    call, such as the gradients that hooks are given."""
+    held, found = held_by(observer), []
+    for number in range(observer.arguments, len(observer.known)):
+        tensor = observer.known[number]
+        # Three more references are those of the list, of this loop and of the call.
+        if sys.getrefcount(tensor) > held.get(id(tensor), 0) + 3:
+            found.append(tensor)
+    return found
+
+
+def ordered(observer: Observer) -> list[tuple[str, Any, Any, Any]]:
+    """Return the reads of a call, those of one object side by side, without those of objects that only the notes hold."""
+    held = held_by(observer)
     groups: dict[int, list[tuple[str, Any, Any, Any]]] = {}
     for (kind, _, key), (owner, expected) in observer.reads.items():
         # Nobody else holds it, so the next call cannot reach it: it was made by this one. Two more references are this loop's.
@@ -336,7 +354,6 @@ class CompiledFunction:
                 stores = [(kind, owner, name, Template(value, results, *asks)) for kind, owner, name, value in effects]
             except TypeError as error:
                 raise _Refused(f"it returns or stores a {error}") from None
-            known = observer.known
             observer.fresh.clear()
             observer.grads.clear()
             observer.kept.clear()
@@ -344,7 +361,8 @@ class CompiledFunction:
             observer.changed.clear()
             observer.effects.clear()
             del result, effects
-            program = _core.end_program(known, results, len(arguments.tensors))
+            observer.known = [*arguments.tensors, *still_reachable(observer)]
+            program = _core.end_program(observer.known, results, len(arguments.tensors))
             captured = Captured(observer, arguments, program, made, stores)
         except (_Refused, RuntimeError) as error:
             _core.discard_capture()
