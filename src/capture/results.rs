@@ -38,8 +38,6 @@ enum Holder {
 /// How a replay makes a tensor.
 enum Recipe {
     Known(usize),
-    /// The base of a known tensor that is a view.
-    BaseOf(usize),
     /// The `.grad` that the call found at the known tensor of this number.
     Grad(usize),
     New(Box<New>),
@@ -182,19 +180,17 @@ impl Recipes {
         })))
     }
 
-    /// Adds the base of a view.
+    /// Adds the base of a view, or a known tensor that is another view of that base.
     fn base(&mut self, base: &Tensor, view: &Tensor, origins: &mut Origins) -> Result<usize> {
         let is_older = origins.memory(view.body().storage.id()).is_some();
         if !is_older || origins.number(base).is_some() {
             return self.add(base, origins);
         }
-        let shares = |known: &Tensor| known.as_view().is_some_and(|view| view.base.same(base));
-        let Some(number) = origins.known.iter().position(shares) else {
-            return Err(Error::runtime("a result is a view of a tensor that the call was not given"));
-        };
-        origins.need(number);
-        self.recipes.push(Recipe::BaseOf(number));
-        Ok(self.recipes.len() - 1)
+        let shares = |known: &&Tensor| known.as_view().is_some_and(|view| view.base.same(base));
+        match origins.known.iter().find(shares) {
+            Some(known) => self.add(known, origins),
+            None => Err(Error::runtime("a result is a view of a tensor that the call was not given")),
+        }
     }
 
     /// Adds a storage or an alias.
@@ -272,10 +268,6 @@ impl Recipes {
             }
             let tensor = match recipe {
                 Recipe::Known(number) => (found.known)(*number).clone(),
-                Recipe::BaseOf(number) => match (found.known)(*number).as_view() {
-                    Some(view) => view.base.clone(),
-                    None => return Err(Error::runtime("a known tensor is no view any more")),
-                },
                 Recipe::Grad(number) => match (found.grad)(*number) {
                     Some(grad) => grad.clone(),
                     None => return Err(Error::runtime("a known tensor has no .grad any more")),
@@ -306,7 +298,7 @@ impl Recipes {
         let edge = new.spent.as_ref().map(Spent::edge);
         let tensor = match &new.view {
             Some((base, recipe)) => match &made[*base] {
-                Some(base) => Tensor::view_again(base.clone(), body, edge, recipe),
+                Some(base) => Tensor::view_again(base, body, edge, recipe),
                 None => return Err(Error::runtime("a view is made before its base")),
             },
             None => Tensor::of(body, edge),

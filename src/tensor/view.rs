@@ -87,8 +87,9 @@ impl Tensor {
         Some((&view.base, ViewRecipe { made: view.made(), func: view.func, unseen }))
     }
 
-    /// A view of `base` that was made in the same way.
-    pub fn view_again(base: Tensor, body: Body, edge: Option<Edge>, recipe: &ViewRecipe) -> Tensor {
+    /// A view of `of`, or of its base, that was made in the same way.
+    pub fn view_again(of: &Tensor, body: Body, edge: Option<Edge>, recipe: &ViewRecipe) -> Tensor {
+        let base = of.as_view().map_or(of, |view| &view.base).clone();
         let seen = AtomicU32::new(body.storage.version().wrapping_sub(recipe.unseen));
         let made = AtomicU8::new(recipe.made as u8);
         let view = View { base, made, func: recipe.func, seen, tangent_base: None };

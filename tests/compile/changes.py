@@ -1871,3 +1871,195 @@ def adam_state_loaded():
         return (p.detach() - before).sign()
 
     return f, lambda: optimizer.load_state_dict(saved), lambda: optimizer.state.clear()
+
+
+@case
+def environment_variable():
+    import os
+
+    name = "GRADIRON_TEST_OF_CHANGES"
+    os.environ.pop(name, None)
+
+    def f(x):
+        return x * float(os.environ.get(name, "2"))
+
+    return f, lambda: os.environ.update({name: "3"}), lambda: os.environ.pop(name, None)
+
+
+@case
+def logging_level():
+    import logging
+
+    log = logging.getLogger("gradiron.test.of.changes")
+
+    def f(x):
+        return x * 2 if log.isEnabledFor(logging.INFO) else x
+
+    return f, lambda: log.setLevel(logging.INFO), lambda: log.setLevel(logging.ERROR)
+
+
+@case
+def lru_cache():
+    own = Plain(k=2)
+
+    @functools.lru_cache
+    def kept():
+        return own.k
+
+    def f(x):
+        return x * kept()
+
+    return f, setter(own, "k", 3), kept.cache_clear
+
+
+@case
+def subclass_of_dict():
+    class Table(dict):
+        factor = 2
+
+        def __getitem__(self, key):
+            return super().__getitem__(key) * self.factor
+
+    own = Table(a=2)
+
+    def f(x):
+        return x * own["a"]
+
+    return f, lambda: own.update(a=3), setter(Table, "factor", 5)
+
+
+@case
+def property_that_raises():
+    class A:
+        @property
+        def p(self):
+            raise AttributeError("p")
+
+        def __getattr__(self, name):
+            return 2
+
+    own = A()
+
+    def f(x):
+        return x * own.p
+
+    return f, setter(A, "p", property(lambda self: 7)), setter(A, "p", 9)
+
+
+@case
+def thread_local():
+    import threading
+
+    own = threading.local()
+    own.k = 2
+
+    def f(x):
+        return x * own.k
+
+    return f, setter(own, "k", 3), setter(own, "k", 4)
+
+
+@case
+def registered_subclass():
+    import abc
+
+    class Root(abc.ABC):  # noqa: B024
+        pass
+
+    class A:
+        pass
+
+    own = Plain(a=A())
+
+    def f(x):
+        return x + 1 if isinstance(own.a, Root) else x - 1
+
+    return f, lambda: Root.register(A)
+
+
+@case
+def kept_gradient():
+    p = torch.ones(3, requires_grad=True)
+    p.grad = torch.ones(3)
+
+    def f(x):
+        return x * p.grad
+
+    return (
+        f,
+        lambda: p.grad.mul_(3),
+        setter(p, "grad", torch.full((3,), 5.0)),
+        setter(p, "grad", torch.ones(3, dtype=torch.float32)),
+    )
+
+
+@case
+def number_of_hooks_of_a_tensor():
+    p = torch.ones(3, requires_grad=True)
+    handles = []
+
+    def f(x):
+        (grad,) = torch.autograd.grad((p * x).sum(), p)
+        return grad
+
+    return f, lambda: handles.append(p.register_hook(lambda g: g * 2)), lambda: handles[0].remove()
+
+
+@case
+def several_paths_to_one_tensor():
+    one, two = torch.ones(3), torch.full((3,), 2.0)
+    own = Plain(a=one, b=one)
+
+    def f(x):
+        own.a.mul_(2)
+        out = x * own.b
+        own.a.div_(2)
+        return out
+
+    return f, setter(own, "b", two), setter(own, "a", two)
+
+
+def used_tensor_case(change_of):
+    def build():
+        p = torch.full((3,), 2.0, requires_grad=True)
+
+        def f(x):
+            y = (x * p).detach()
+            if p.grad is not None:
+                y = y + 1
+            if p.requires_grad:
+                y = y * 3
+            if p.is_contiguous():
+                y = y - 5
+            return y + p.dim()
+
+        return f, *change_of(p)
+
+    build.__name__ = "used_tensor_" + change_of.__name__
+    CASES.append(build)
+    return build
+
+
+@used_tensor_case
+def gets_a_gradient(p):
+    return setter(p, "grad", torch.ones(3)), setter(p, "grad", None), lambda: (p * 2).sum().backward(), lambda: p.grad.zero_()
+
+
+@used_tensor_case
+def stops_to_require_one(p):
+    return lambda: p.requires_grad_(False), lambda: p.requires_grad_(True)
+
+
+@used_tensor_case
+def gets_another_shape(p):
+    return lambda: p.requires_grad_(False).unsqueeze_(0), lambda: p.squeeze_(0)
+
+
+@used_tensor_case
+def gets_other_strides(p):
+    return setter(p, "data", torch.full((6,), 3.0)[::2]), setter(p, "data", torch.full((3,), 4.0))
+
+
+@used_tensor_case
+def gets_another_dtype(p):
+    return (setter(p, "data", torch.full((3,), 3.0, dtype=torch.float64)),)

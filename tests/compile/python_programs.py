@@ -132,6 +132,24 @@ def objects():
     return a.doubled(), b.doubled(), b.extra, a.half, a.plain(1), Base.plain(2), a.dyn_x, a.use_hidden(), hasattr(a, "nope")
 
 
+class Table(dict):
+    def __setitem__(self, key, value):
+        super().__setitem__(key, value * 2)
+
+    def __getitem__(self, key):
+        return super().__getitem__(key) + 1
+
+    def get(self, key, default=None):
+        return super().get(key, default)
+
+
+@program()
+def subclasses_of_containers():
+    table = Table(a=1)
+    table["b"] = 5
+    return table["a"], table["b"], table.get("c", 7), sorted(table), len(table), "b" in table
+
+
 @program()
 def operators_of_objects():
     a, b = Base(3), Base(4)

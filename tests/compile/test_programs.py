@@ -83,11 +83,10 @@ def test_results_that_share_memory_share_it_again():
         return shared, kinds, bases
 
     program, first = capture(call, [x], x)
-    for a in (x, T.randn(4, 6), T.randn(9, 6)[2:6]):
+    for a in (T.randn(4, 6), T.randn(4, 6), T.randn(9, 6)[2:6]):
         results = replay(program, [a])
         assert all(T.equal(r, e) for r, e in zip(results, call(a)))
-        if a._base is None:
-            assert facts(results, a) == facts(first, x) == facts(call(a), a)
+        assert facts(results, a) == facts(call(a), a) and results[6]._base is call(a)[6]._base
         assert results[5] is a
         results[0].add_(1)
         assert T.equal(results[2], results[0].t()) and results[1]._version == results[0]._version
@@ -145,7 +144,6 @@ OPTIMIZERS = {
     "Adagrad": lambda p: optim.Adagrad(p, lr=0.01),
     "Adadelta": lambda p: optim.Adadelta(p),
     "ASGD": lambda p: optim.ASGD(p, lr=0.01),
-    "Adafactor": lambda p: optim.Adafactor(p, lr=0.01),
 }
 
 
@@ -455,7 +453,8 @@ def test_tensors_that_share_memory_must_share_it_again():
     x = T.arange(8.0)
 
     def call(a, b):
-        a.add_(b)
+        a.mul_(2)
+        b.add_(1)
 
     program, _ = capture(call, [x[:4], x[2:6]], x[:4], x[2:6])
     y, z = T.arange(10.0), T.arange(10.0)
@@ -506,7 +505,7 @@ def test_a_learning_rate_is_taken_anew():
             else:
                 replay(program, tensors_of(model, optimizer, x, y), [rate])
         if captured:
-            with pytest.raises(RuntimeError, match="too few numbers"):
+            with pytest.raises(RuntimeError, match="too few tensors or numbers"):
                 program.replay(tuple(tensors_of(model, optimizer, x, y)), ())
         return program, [p.detach() for p in model.parameters()]
 
@@ -541,13 +540,13 @@ def test_reasons():
     assert "the .grad of a tensor of shape [3]" in reason(lambda: backward(w, x), [x])
     assert "graph is alive" in reason(lambda: w * x, [x, w])
     assert "another memory or shape" in reason(lambda: setattr(x, "data", T.zeros(3)), [x])
-    assert "another memory or shape" in reason(lambda: x.unsqueeze_(0) and None, [x])
+    assert "another memory or shape" in reason(lambda: [x.unsqueeze_(0)] and None, [x])
     x.squeeze_(0)
-    assert "another place in the graph" in reason(lambda: x.mul_(w) and None, [x, w])
-    assert "require gradients" in reason(lambda: y.requires_grad_() and None, [y])
-    assert "require no gradients" in reason(lambda: y.requires_grad_(False) and None, [y])
+    assert "another place in the graph" in reason(lambda: [x.mul_(w)] and None, [x, w])
+    assert "require gradients" in reason(lambda: [y.requires_grad_()] and None, [y])
+    assert "require no gradients" in reason(lambda: [y.requires_grad_(False)] and None, [y])
     assert "resized" in reason(lambda: (y + 1).resize_(9).add_(1), [y])
-    assert "GPU" in reason(lambda: y.cuda() and None, [y]) if T.cuda.is_available() else True
+    assert "GPU" in reason(lambda: [y.cuda()] and None, [y]) if T.cuda.is_available() else True
     z = w * 2
     assert "retain" in reason(lambda: z.retain_grad(), [z])
 

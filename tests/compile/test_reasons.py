@@ -29,7 +29,7 @@ class Plain:
 
 OLD = Plain()
 OLD.values, OLD.table, OLD.group, OLD.count = [1.0], {"a": 1}, {1}, 0
-OLD.tensor = torch.ones(3)
+OLD.tensor, OLD.leaf = torch.ones(3), torch.ones(3, requires_grad=True)
 OLD.generator = (i for i in range(1000))
 OLD.bytes = array.array("f", [1.0, 2.0])
 STREAM = open(__file__)  # noqa: SIM115
@@ -151,8 +151,7 @@ def resizes(x):
 
 @case("it calls register_hook() of a tensor")
 def hooks(x):
-    y = x.clone().requires_grad_()
-    y.register_hook(lambda grad: grad)  # here
+    OLD.leaf.register_hook(lambda grad: grad)  # here
     return x
 
 
@@ -261,7 +260,7 @@ def compares_identity(x):
     return x if str(OLD.count) is str(3) else x + 1  # here
 
 
-@case("it calls id() of something that it made")
+@case("it compares a _ObjectId")
 def asks_for_an_id(x):
     return x * (id([]) > 0)  # here
 

@@ -29,9 +29,16 @@ class Arguments:
     __slots__ = ("containers", "key", "objects", "tensors")
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.tensors: list[Tensor] = []
         self.containers: list[Any] = []
         self.objects: list[Any] = []
+        if not kwargs:
+            # As in most calls: tensors, each once.
+            kinds = [quick_kind(each) for each in args if type(each) is Tensor and not each.__dict__]
+            if len(kinds) == len(args) and len(set(map(id, args))) == len(args):
+                self.tensors: list[Tensor] = list(args)
+                self.key: tuple[Any, ...] = (len(args), *kinds)
+                return
+        self.tensors = []
         parts: list[Any] = [len(args), *map(self._part, args)]
         for name in kwargs:
             parts += [name, self._part(kwargs[name])]
@@ -74,17 +81,21 @@ class Template:
         value: the result.
         tensors: where the tensors in it are appended.
         is_fresh: whether the call made an object.
+        is_given: whether an object is a list or dict among the arguments, which is another one in each call.
 
     Raises:
         TypeError: if it holds an object that the call made and a replay cannot make, with its class.
     """
 
-    def __init__(self, value: Any, tensors: list[Tensor], is_fresh: Callable[[Any], bool]) -> None:
+    def __init__(
+        self, value: Any, tensors: list[Tensor], is_fresh: Callable[[Any], bool], is_given: Callable[[Any], bool]
+    ) -> None:
+        self.is_given = is_given
         self.tensors = tensors
         self.is_fresh = is_fresh
         self.seen: set[int] = set()
         self.make = self._part(value)
-        del self.tensors, self.is_fresh, self.seen
+        del self.tensors, self.is_fresh, self.is_given, self.seen
 
     def _part(self, value: Any) -> Callable[[Sequence[Tensor]], Any]:
         kind = type(value)
@@ -106,11 +117,13 @@ class Template:
                 return lambda filled: value
             if hasattr(kind, "n_fields") or kind.__module__.startswith(__name__.partition(".")[0]):
                 return lambda filled: kind([part(filled) for part in parts])
-            raise TypeError(kind.__name__)
+            raise TypeError(f"{kind.__name__} that it made")
+        if self.is_given(value):
+            raise TypeError(f"{kind.__name__} that it was given")
         if not self.is_fresh(value):
             return lambda filled: value
         if id(value) in self.seen:
-            raise TypeError(f"{kind.__name__} twice")
+            raise TypeError(f"{kind.__name__} twice that it made")
         self.seen.add(id(value))
         if kind is list:
             parts = [self._part(each) for each in value]
@@ -118,4 +131,4 @@ class Template:
         if kind in (dict, OrderedDict) and all(map(is_constant, value)):
             pairs = [(key, self._part(each)) for key, each in value.items()]
             return lambda filled: kind((key, part(filled)) for key, part in pairs)
-        raise TypeError(kind.__name__)
+        raise TypeError(f"{kind.__name__} that it made")

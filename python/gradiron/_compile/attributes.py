@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _core
 from .._core import Tensor
 from .guards import MISSING, matches
-from .known import QUICK_ATTRIBUTES, TENSOR_ATTRIBUTES
+from .known import NEW_ATTRIBUTES, QUICK_ATTRIBUTES, TENSOR_ATTRIBUTES
 from .notes import class_dict
 
 if TYPE_CHECKING:
@@ -117,12 +117,14 @@ def _of_tensor(o: Observer, value: Any, name: str) -> Any:
     found = getattr(value, name)
     if name in ("grad", "_grad") or (name not in QUICK_ATTRIBUTES and not isinstance(found, Tensor)):
         o.ask(value)
-    if name not in TENSOR_ATTRIBUTES:
+    if name not in TENSOR_ATTRIBUTES and not (name in NEW_ATTRIBUTES and (o.is_fresh(value) or value.is_leaf)):
         o.stop(f"it reads {name} of a tensor")
     elif isinstance(found, Tensor):
         # The core finds a gradient through its leaf.
         (o.grads if name in ("grad", "_grad") else o.fresh)[id(found)] = found
-    elif isinstance(found, _core.Node) and o.is_fresh(value):
+    elif isinstance(found, _core.Node):
+        if not o.is_fresh(value):
+            o.stop(f"it reads {name} of a tensor that is older than the call")
         o.make(found)
     return found
 
@@ -143,7 +145,11 @@ def _by_descriptor(o: Observer, value: Any, cls: type, name: str, raw: Any) -> A
         if not o.is_fresh(value):
             o.note("attr", value, name, found)
             o.see(found)
-        return getattr(value, name)
+        elif isinstance(found, tuple):
+            for each in found:
+                if isinstance(each, Tensor):
+                    o.make(each)
+        return getattr(value, name) if found is MISSING else found
     how = lookup(kind, "__get__")
     if isinstance(how, types.FunctionType):
         o.note_class(kind, "__get__")
@@ -290,7 +296,7 @@ def _of_super(o: Observer, value: Any, name: str) -> Any:
             return raw if own is start else types.MethodType(raw, own)
         if type(raw) is property:
             return o.call(raw.fget, own)
-        if isinstance(raw, _C_DESCRIPTORS):
+        if isinstance(raw, (*_C_DESCRIPTORS, *_C_METHODS, types.BuiltinFunctionType)):
             return getattr(value, name)
         return _bound(o, own, start, name, raw)
     return getattr(value, name)
@@ -315,6 +321,13 @@ def set_attr(o: Observer, new: Any, value: Any, name: str) -> None:
     how = lookup(cls, "__setattr__")
     if isinstance(how, types.FunctionType):
         o.call(how, value, name, new)
+        return
+    if o.is_fresh(value) and isinstance(value, _core._FunctionBase):
+        setattr(value, name, new)
+        return
+    if how is not object.__setattr__ and not isinstance(value, BaseException):
+        o.stop(f"it sets {name} of a {cls.__name__}")
+        setattr(value, name, new)
         return
     plain_set_attr(o, new, value, name)
 

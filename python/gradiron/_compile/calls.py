@@ -14,7 +14,7 @@ from .. import _core
 from .._core import Tensor
 from . import containers
 from .attributes import get_attr, lookup, plain_set_attr, set_attr
-from .guards import MISSING, is_constant
+from .guards import MISSING, is_constant, matches
 from .known import CORE, ITERTOOLS, KIND_CHANGES, PURE, PURE_METHODS, refused_core, refused_method
 from .live import LiveNumber, plain
 from .notes import class_dict, is_rewritten
@@ -24,7 +24,7 @@ from .runtime import new_unit
 if TYPE_CHECKING:
     from .observer import Observer
 
-__all__ = ["call"]
+__all__ = ["call", "forget_functions", "rewritten"]
 
 _BUILTIN = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType,
             types.ClassMethodDescriptorType)  # fmt: skip
@@ -58,6 +58,8 @@ def call(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str, An
         for each in function.args:
             o.see(each)
         return call(o, function.func, (*function.args, *args), {**function.keywords, **kwargs})
+    if kind is _CACHED:
+        return _cached(o, function, args, kwargs)
     if hasattr(kind, "_is_compiled_function"):
         return call(o, function.function, args, kwargs)
     if kind is weakref.ref:
@@ -71,6 +73,23 @@ def call(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str, An
     o.stop(f"it calls a {kind.__name__}, which is not known to be free of hidden inputs and outputs")
     return function(*args, **kwargs)
 
+
+_CACHED: Any = type(functools.lru_cache(len))
+
+
+def _cached(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function of `functools.lru_cache`: what it was made of is noted, even if the result was kept."""
+    with o.trust():
+        kept = function(*args, **kwargs)
+    if str(function.__module__).partition(".")[0] == _PACKAGE:
+        return kept
+    again = o.call(function.__wrapped__, *args, **kwargs)
+    if not matches(kept, again):
+        o.stop(f"it calls {function.__name__}, whose kept results differ from new ones")
+    return kept
+
+
+_PACKAGE = __name__.partition(".")[0]
 
 # Functions of Python.
 
@@ -130,6 +149,12 @@ def _is_generated(function: Any) -> bool:
 
 _units: dict[tuple[int, int], tuple[Any, Any, frozenset[str]]] = {}
 _refused: dict[int, tuple[Any, str]] = {}
+
+
+def forget_functions() -> None:
+    """Forget what was rewritten."""
+    _units.clear()
+    _refused.clear()
 
 
 def rewritten(function: types.FunctionType) -> tuple[types.FunctionType, frozenset[str]]:
@@ -285,7 +310,7 @@ def _of_python(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[s
     """Call a function of one of Python's own modules."""
     owner, name = getattr(function, "__self__", None), function.__name__
     if id(function) in PURE:
-        if function is not callable and all(map(_is_plain, args)) and all(map(_is_plain, kwargs.values())):
+        if function is not callable and all(map(o.is_printable, (*args, *kwargs.values()))):
             return function(*args, **kwargs)
         if function in (abs, round, pow, divmod) and isinstance(args[0], Tensor):
             _pass(o, args, kwargs)
@@ -348,7 +373,7 @@ def _method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, 
         return o.make(function(*given, **kwargs))
     if isinstance(owner, (list, dict, set, deque)):
         return containers.method(o, function, owner, name, args, kwargs)
-    if isinstance(owner, (_core.GradSwitch, _core.Program)):
+    if isinstance(owner, (_core.GradSwitch, _core.Program, _core._FunctionBase)):
         _pass(o, args, kwargs)
         return function(*args, **kwargs)
     if isinstance(owner, types.FunctionType) and name in ("__get__", "__call__"):
@@ -357,6 +382,10 @@ def _method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, 
         return owner if args[0] is None else types.MethodType(owner, args[0])
     if owner is dict and name == "fromkeys":
         return o.make(function(*(containers.walked(o, each) for each in args)))
+    if name in ("__instancecheck__", "__subclasscheck__") and isinstance(owner, type):
+        o.note_type(args[0])
+        with o.trust():
+            return function(*args)
     if name == "__new__" and isinstance(owner, type):
         return o.make(function(*args, **kwargs))
     known = o.is_fresh(owner) and isinstance(owner, (types.GeneratorType, BaseException, type))
@@ -366,7 +395,7 @@ def _method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, 
 
 
 def _of_tensor(o: Observer, function: Any, owner: Tensor, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if refused_method(name):
+    if refused_method(name) and not (name == "register_hook" and o.is_fresh(owner)):
         o.stop(f"it calls {name}() of a tensor")
     elif name in KIND_CHANGES and not o.is_fresh(owner):
         wanted = args[0] if args else kwargs.get("requires_grad", True)
@@ -543,12 +572,13 @@ def _next(o: Observer, value: Any, *default: Any) -> Any:
     return next(value, *default)
 
 
+class _ObjectId(int):
+    """The `id` of an object that is another one in each call: good as a key of a dict that the call makes, and nothing else."""
+
+
 def _id(o: Observer, value: Any) -> int:
-    if isinstance(value, Tensor) or o.is_fresh(value):
-        o.pin(value)
-        if o.is_fresh(value):
-            o.stop("it calls id() of something that it made")
-    return id(value)
+    another = o.is_fresh(value) or (isinstance(value, Tensor) and o.is_argument(value))
+    return _ObjectId(id(value)) if another else id(value)
 
 
 def _reduce(o: Observer, function: Any, source: Any, *start: Any) -> Any:

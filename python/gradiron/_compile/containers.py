@@ -129,6 +129,8 @@ def _is_key(o: Observer, key: Any) -> bool:
     """Return whether a key of a dict is compared by value or identity, without Python code."""
     if is_constant(key):
         return True
+    if o.is_fresh(key):
+        return False
     if isinstance(key, Tensor):
         o.pin(key)
         return True
@@ -281,7 +283,7 @@ def method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, .
     if o.is_fresh(owner) or (id(owner) in o.containers and name not in _CHANGES):
         found = function(*given, **kwargs)
         return o.make(found) if name in _MAKES else found
-    if isinstance(owner, dict) and type(owner) in _DICTS:
+    if isinstance(owner, dict) and (type(owner) in _DICTS or name in _DICT_READS):
         return _of_dict(o, function, owner, name, given, kwargs)
     if type(owner) in (list, set):
         return _of_list(o, function, owner, name, given, kwargs)
@@ -290,6 +292,10 @@ def method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, .
     else:
         o.stop(f"it calls {name}() of a {type(owner).__name__} that is older than the call")
     return function(*given, **kwargs)
+
+
+# What C does to an object of a subclass of dict as to a dict.
+_DICT_READS = frozenset(("get", "__getitem__", "__contains__", "keys", "values", "items", "__iter__", "__len__"))
 
 
 def _of_list(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -365,7 +371,10 @@ def _of_dict(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any,
             read_inside(o, each)
         return o.make(function(*args))
     if name == "__getitem__":
-        return get_item(o, owner, args[0])
+        if type(owner) not in _DICTS and args[0] not in dict.keys(owner):
+            o.stop("it asks a subclass of dict for a key that is not there")
+            return function(*args)
+        return _dict_item(o, owner, args[0])
     if name == "__setitem__":
         set_item(o, args[1], owner, args[0])
         return None

@@ -26,12 +26,13 @@ from .notes import class_dicts
 from .observer import Observer
 from .reasons import Reason, Unrewritable, log
 from .settings import options, stance
+from .sources import forget_sources
 
 __all__ = ["CompiledFunction", "compiled_functions", "reset"]
 
-# How often a read may differ, and how often a call may turn out not to be capturable, before it runs as it is; and how many
-# functions that C calls are looked for.
-_DIFFERS, _FAILS, _FOUND = 8, 3, 64
+# How often a read may differ, and how often a call may turn out not to be capturable, before it runs as it is; how many
+# functions that C calls are looked for; and how many kinds of arguments are remembered.
+_DIFFERS, _FAILS, _FOUND, _SEEN = 8, 3, 64, 256
 
 _compiled: Any = None
 
@@ -45,6 +46,7 @@ def reset() -> None:
     """Forget all captures."""
     for each in compiled_functions():
         each.forget()
+    calls.forget_functions()
 
 
 class Captured:
@@ -64,6 +66,11 @@ class Captured:
             if number not in live:
                 observer.reads["item", id(owner), key] = (owner, value)
         self.live = [(owner, key) for owner, key, _ in observer.live_numbers] if program.numbers else []
+        for number in program.used:
+            # The program compares all of these but the class by itself.
+            tensor = observer.known[number]
+            if observer.reads.pop(("tensor", id(tensor), None), None) is not None:
+                observer.reads["type", id(tensor), None] = (tensor, type(tensor))
         self.reads = ordered(observer)
         self.owners = owners_of(self.reads)
         self.guards = _core.Guards(self.reads, MISSING)
@@ -134,12 +141,30 @@ def _mark(key: Any) -> Any:
     return key if isinstance(key, (str, int, bool, type(None))) else id(key)
 
 
-def ordered(observer: Observer) -> list[tuple[str, Any, Any, Any]]:
-    """Return the reads of a call, those of one object side by side, without those of objects that only the notes hold."""
+def held_by(observer: Observer) -> dict[int, int]:
+    """Return how often the notes on a call hold each object."""
     held: dict[int, int] = {}
     for owner, expected in observer.reads.values():
-        held[id(owner)] = held.get(id(owner), 0) + 1
-        held[id(expected)] = held.get(id(expected), 0) + 1
+        for each in (owner, expected):
+            held[id(each)] = held.get(id(each), 0) + 1
+    return held
+
+
+def still_reachable(observer: Observer) -> list[Tensor]:
+    """Return the tensors that the call read and that others than its notes still hold. What nobody else holds was made by the
+    call, such as the gradients that hooks are given."""
+    held, found = held_by(observer), []
+    for number in range(observer.arguments, len(observer.known)):
+        tensor = observer.known[number]
+        # Three more references are those of the list, of this loop and of the call.
+        if sys.getrefcount(tensor) > held.get(id(tensor), 0) + 3:
+            found.append(tensor)
+    return found
+
+
+def ordered(observer: Observer) -> list[tuple[str, Any, Any, Any]]:
+    """Return the reads of a call, those of one object side by side, without those of objects that only the notes hold."""
+    held = held_by(observer)
     groups: dict[int, list[tuple[str, Any, Any, Any]]] = {}
     for (kind, _, key), (owner, expected) in observer.reads.items():
         # Nobody else holds it, so the next call cannot reach it: it was made by this one. Two more references are this loop's.
@@ -208,9 +233,9 @@ class CompiledFunction:
         """Forget all captures and reasons."""
         self.captures: OrderedDict[Any, list[Captured]] = OrderedDict()
         self.reasons: list[Reason] = []
-        self.calls = 0
-        self.eager: dict[Any, int] = {}
-        self.differed: dict[Any, int] = {}
+        self.seen: OrderedDict[Any, None] = OrderedDict()
+        self.eager: OrderedDict[Any, int] = OrderedDict()
+        self.differed: OrderedDict[Any, int] = OrderedDict()
         self.found: dict[int, types.CodeType] = {}
         self.replays = 0
 
@@ -218,12 +243,13 @@ class CompiledFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Replay a capture that fits, or run the function."""
-        if not self.calls or stance.forced == "force_eager" or _core.is_capturing() or not is_captured_here():
-            self.calls += 1
+        if stance.forced == "force_eager" or _core.is_capturing() or not is_captured_here():
             return self.function(*args, **kwargs)
         arguments = Arguments(args, kwargs)
         key = (arguments.key, thread_state())
         captures = self.captures.get(key)
+        if captures is None and not self._is_seen(key):
+            return self.function(*args, **kwargs)
         why: Any = None
         for number, captured in enumerate(captures or ()):
             why = None if stance.trusts else captured.differs(arguments)
@@ -239,12 +265,27 @@ class CompiledFunction:
                 why = (done, done)
         return self._run(key, why, arguments, args, kwargs)
 
+    def _is_seen(self, key: Any) -> bool:
+        """Return whether a call like this one was made before: arguments that never come again are not worth a capture."""
+        if key in self.seen:
+            return True
+        if stance.forced == "fail_on_recompile" and self.captures:
+            raise RuntimeError(
+                f"Detected recompile when torch.compile stance is 'fail_on_recompile'. {self.name}: new arguments"
+            )
+        self.seen[key] = None
+        if len(self.seen) > _SEEN:
+            self.seen.popitem(last=False)
+        return False
+
     def _run(self, key: Any, why: Any, arguments: Arguments, args: Any, kwargs: Any) -> Any:
         """Run the function because no capture fits, and capture it if that may help the next call."""
         if why is not None:
             log("recompiles", f"{self.name}: {why[0]} differs from the captured call")
             mark = (key, why[1])
-            self.differed[mark] = self.differed.get(mark, 0) + 1
+            self.differed[mark] = self.differed.pop(mark, 0) + 1
+            if len(self.differed) > _SEEN:
+                self.differed.popitem(last=False)
             if self.differed[mark] >= _DIFFERS:
                 self._say(key, Reason(f"{why[0]} differs from call to call"), final=True)
         if stance.forced == "fail_on_recompile" and self.captures:
@@ -263,6 +304,8 @@ class CompiledFunction:
     def _say(self, key: Any, reason: Reason, final: bool = False) -> None:
         """Note why the function ran as it is."""
         self.eager[key] = _FAILS if final else self.eager.get(key, 0) + 1
+        if len(self.eager) > _SEEN:
+            self.eager.popitem(last=False)
         if str(reason) not in map(str, self.reasons):
             self.reasons.append(reason)
             log("graph_breaks", f"{self.name} runs as it is: {reason}")
@@ -294,6 +337,7 @@ class CompiledFunction:
         if observer.reason is None:
             self._finish(key, observer, arguments, result)
         class_dicts.clear()
+        forget_sources()
         if observer.reason is not None:
             self._say(key, observer.reason)
         return result
@@ -305,13 +349,11 @@ class CompiledFunction:
             self._check_end(key)
             effects = [*observer.effects, *_changed_names(observer)]
             try:
-                made = Template(result, results, observer.is_fresh)
-                stores = [
-                    (kind, owner, name, Template(value, results, observer.is_fresh)) for kind, owner, name, value in effects
-                ]
+                asks = (observer.is_fresh, lambda value: id(value) in observer.containers)
+                made = Template(result, results, *asks)
+                stores = [(kind, owner, name, Template(value, results, *asks)) for kind, owner, name, value in effects]
             except TypeError as error:
-                raise _Refused(f"it returns or stores a {error} that it made") from None
-            known = observer.known
+                raise _Refused(f"it returns or stores a {error}") from None
             observer.fresh.clear()
             observer.grads.clear()
             observer.kept.clear()
@@ -319,7 +361,8 @@ class CompiledFunction:
             observer.changed.clear()
             observer.effects.clear()
             del result, effects
-            program = _core.end_program(known, results, len(arguments.tensors))
+            observer.known = [*arguments.tensors, *still_reachable(observer)]
+            program = _core.end_program(observer.known, results, len(arguments.tensors))
             captured = Captured(observer, arguments, program, made, stores)
         except (_Refused, RuntimeError) as error:
             _core.discard_capture()
@@ -407,12 +450,15 @@ def _installed(codes: Any, observer: Observer) -> Iterator[None]:
 
 def _without_own_frames(traceback: types.TracebackType | None) -> types.TracebackType | None:
     """Return a traceback without the frames of the run time."""
-    if traceback is None:
-        return None
-    rest = _without_own_frames(traceback.tb_next)
-    if os.path.dirname(traceback.tb_frame.f_code.co_filename) == _OWN:
-        return rest
-    return types.TracebackType(rest, traceback.tb_frame, traceback.tb_lasti, traceback.tb_lineno)
+    kept = []
+    while traceback is not None:
+        if os.path.dirname(traceback.tb_frame.f_code.co_filename) != _OWN:
+            kept.append(traceback)
+        traceback = traceback.tb_next
+    made: types.TracebackType | None = None
+    for part in reversed(kept):
+        made = types.TracebackType(made, part.tb_frame, part.tb_lasti, part.tb_lineno)
+    return made
 
 
 _OWN = os.path.dirname(os.path.abspath(__file__))

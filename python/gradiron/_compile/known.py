@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 import types
 from typing import Any
 
 from .. import _core
 
-__all__ = ["CORE", "PURE", "PURE_METHODS", "QUICK_ATTRIBUTES", "TENSOR_ATTRIBUTES", "refused_core", "refused_method"]
+__all__ = [
+    "CORE",
+    "NEW_ATTRIBUTES",
+    "PURE",
+    "PURE_METHODS",
+    "QUICK_ATTRIBUTES",
+    "TENSOR_ATTRIBUTES",
+    "refused_core",
+    "refused_method",
+]
 
 # Attributes of tensors that the comparison of tensors covers.
 TENSOR_ATTRIBUTES = frozenset(
     """
     shape dtype device ndim requires_grad is_leaf grad _grad data T H mT mH real imag layout itemsize nbytes grad_fn _grad_fn
     is_sparse is_sparse_csr is_cuda is_cpu is_meta is_mps is_xla is_xpu is_ipu is_maia is_mkldnn is_mtia is_nested
-    is_quantized is_vulkan retains_grad output_nr _backward_hooks _post_accumulate_grad_hooks grad_dtype volatile
-    __array_priority__
+    is_quantized is_vulkan _backward_hooks _post_accumulate_grad_hooks __array_priority__
     """.split()
 )
+
+# Those that are known of tensors that the call made, and of leaves.
+NEW_ATTRIBUTES = frozenset(("output_nr", "retains_grad"))
 
 # Those of them that `quick_kind` covers.
 QUICK_ATTRIBUTES = frozenset("shape dtype ndim requires_grad is_cpu itemsize nbytes".split())
@@ -29,7 +41,7 @@ QUICK_ATTRIBUTES = frozenset("shape dtype ndim requires_grad is_cpu itemsize nby
 _REFUSED_METHODS = frozenset(
     """
     data_ptr numpy tolist storage untyped_storage set_ resize_ resize_as_ share_memory_ pin_memory _storage_bytes _storage_id
-    register_hook register_post_accumulate_grad_hook map_ map2_ apply_ is_set_to
+    register_hook register_post_accumulate_grad_hook _is_view map_ map2_ apply_ is_set_to
     __array__ __dlpack__ __reduce_ex__ __setstate__ __repr__ __str__ __format__ __hash__ __index__ __int__ __float__ __complex__
     """.split()
 )
@@ -41,10 +53,11 @@ _REFUSED_CORE = frozenset(
     """
     set_default_dtype set_warn_always set_num_threads to_dlpack from_dlpack from_numpy register set_without_rules
     set_version set_anomaly enter_dual_level exit_dual_level set_fwd_grad_enabled push_creation_hook pop_creation_hook
-    queue_callback push_saved_hooks pop_saved_hooks push_chooser pop_chooser keep_tensors watch_writes disable_saved_hooks
-    swap_contents resize_storage move_storage to_bytes from_bytes crc32 begin_capture end_capture discard_capture
-    profiler_start profiler_stop profiler_clock profiler_mark expect_overrides set_override_modes
-    set_thread_device global_generator shared live_nodes storage_holders has_edge end_program increment_version
+    queue_callback push_saved_hooks pop_saved_hooks push_chooser pop_chooser keep_tensors watch_writes
+    disable_saved_hooks get_num_threads is_warn_always_enabled swap_contents resize_storage move_storage to_bytes
+    from_bytes crc32 begin_capture end_capture discard_capture profiler_start profiler_stop profiler_clock profiler_mark
+    expect_overrides set_override_modes set_thread_device global_generator shared live_nodes storage_holders has_edge
+    end_program increment_version
     """.split()
 )
 
@@ -55,7 +68,7 @@ PURE: dict[int, Any] = {
     id(value): value
     for value in (
         *(value for name, value in vars(math).items() if isinstance(value, types.BuiltinFunctionType)),
-        *(abs, round, divmod, pow, ord, chr, bin, hex, oct, ascii, callable),
+        *(abs, round, divmod, pow, ord, chr, bin, hex, oct, ascii, callable, operator.index),
     )
 }
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from .._types import Size
 from .errors import Unsupported
 from .guards import MISSING, cell_contents, fingerprint, matches
 from .live import LiveNumber
@@ -154,6 +155,9 @@ class Notes:
             return
         code = frame.f_code
         if id(code) in _rewritten or code.co_filename.startswith(_OWN):
+            return
+        if code in _OF_ABC:
+            self.registry = abc.get_cache_token()
             return
         self.found.append(code)
         name = getattr(code, "co_qualname", code.co_name)
@@ -338,7 +342,7 @@ class Notes:
 
     def is_fresh(self, value: Any) -> bool:
         """Return whether the call made a value."""
-        return id(value) in self.fresh
+        return id(value) in self.fresh or isinstance(value, _core._FunctionBase)
 
     # Stores.
 
@@ -350,6 +354,15 @@ class Notes:
         self.written.add((id(owner), key))
         self.changed[id(owner)] = owner
         self.effects.append((kind, owner, key, value))
+
+
+# What `torch.Size` does reads nothing but itself, and C calls it to show one.
+for _function in vars(Size).values():
+    if isinstance(_function, types.FunctionType):
+        observe_code(_function.__code__, _function.__code__)
+
+
+_OF_ABC = frozenset((abc.ABCMeta.__instancecheck__.__code__, abc.ABCMeta.__subclasscheck__.__code__))
 
 
 class _Trust:

@@ -132,10 +132,10 @@ def compare(o: Observer, sign: str, left: Any, right: Any) -> Any:
     """Return `left < right`, observed."""
     left, right = plain(left), plain(right)
     if sign in ("is", "is not"):
-        for value in (left, right):
-            if is_constant(value) and type(value) not in _SINGLE and not isinstance(value, _core.dtype):
-                o.stop(f"it asks whether a {type(value).__name__} is the same object as another")
-            o.pin(value)
+        kind = type(left)
+        if kind is type(right) and is_constant(left) and kind not in _SINGLE and kind is not _core.dtype:
+            o.stop(f"it asks whether a {kind.__name__} is the same object as another")
+        _pin_identity(o, left, right)
         return (left is right) if sign == "is" else (left is not right)
     if sign in ("in", "not in"):
         found = _contains(o, right, left)
@@ -157,6 +157,15 @@ def compare(o: Observer, sign: str, left: Any, right: Any) -> Any:
             o.pin(value)
     found = function(left, right)
     return o.make(found) if isinstance(found, Tensor) else found
+
+
+def _pin_identity(o: Observer, left: Any, right: Any) -> None:
+    """Note that the call asks whether two tensors are the same object. Of two arguments that is part of their structure, and
+    what the call made is no other object."""
+    if isinstance(left, Tensor) and isinstance(right, Tensor) and not (o.is_argument(left) and o.is_argument(right)):
+        if not o.is_fresh(left) and not o.is_fresh(right):
+            o.pin(left)
+            o.pin(right)
 
 
 def _compares_by_content(value: Any) -> bool:

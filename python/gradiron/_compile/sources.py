@@ -22,6 +22,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _FUTURES = 0
 for _feature in __future__.all_feature_names:
     _FUTURES |= getattr(__future__, _feature).compiler_flag
+_OUTER = "outer.<locals>."
 _NESTED = 0x10  # a function inside of another, which says nothing about what it does
 
 _files: dict[str, _File] = {}
@@ -56,7 +57,6 @@ class _File:
 def forget_sources() -> None:
     """Free the syntax trees of all files."""
     _files.clear()
-    _imports.clear()
 
 
 def _lines(file: str, module: dict[str, Any]) -> list[str]:
@@ -290,4 +290,6 @@ def same_code(code: types.CodeType, other: types.CodeType) -> bool:
 def _same_constant(a: Any, b: Any) -> bool:
     if isinstance(a, types.CodeType):
         return isinstance(b, types.CodeType) and same_code(a, b)
+    if isinstance(a, str) and isinstance(b, str) and a.startswith(_OUTER):
+        return b.endswith(a[len(_OUTER) :])  # the qualified name of a function inside, before Python 3.11
     return type(a) is type(b) and repr(a) == repr(b)

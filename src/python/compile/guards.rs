@@ -226,6 +226,17 @@ pub struct PyGuards {
     reads: Vec<Read>,
 }
 
+impl PyGuards {
+    pub fn first_failed(&self, py: Python<'_>) -> PyResult<Option<usize>> {
+        for (number, read) in self.reads.iter().enumerate() {
+            if !read.holds(py)? {
+                return Ok(Some(number));
+            }
+        }
+        Ok(None)
+    }
+}
+
 #[pymethods]
 impl PyGuards {
     #[new]
@@ -235,12 +246,7 @@ impl PyGuards {
 
     /// Return the number of the first read that gives something else now; None if there is none.
     fn failed(&self, py: Python<'_>) -> PyResult<Option<usize>> {
-        for (number, read) in self.reads.iter().enumerate() {
-            if !read.holds(py)? {
-                return Ok(Some(number));
-            }
-        }
-        Ok(None)
+        self.first_failed(py)
     }
 
     fn __len__(&self) -> usize {

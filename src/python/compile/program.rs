@@ -1,6 +1,7 @@
 //! Captured calls, and their replay.
 
 use crate::capture::{Failed, Program, Replayed};
+use crate::python::compile::guards::PyGuards;
 use crate::python::modes::{anomaly, capture};
 use crate::python::objects::{ToObject, to_list, to_object};
 use crate::python::wrapper::class::{PyTensor, wrap};
@@ -58,35 +59,43 @@ pub struct PyCapturedProgram(Program);
 
 #[pymethods]
 impl PyCapturedProgram {
-    /// Run the kernels of the captured call on other tensors, and return new results: a list. If these tensors differ
-    /// from those of the captured call in more than their elements, nothing runs and a string says why.
+    /// Run the kernels of the captured call on other tensors, and return new results: a list.
+    ///
+    /// If a guard fails, nothing runs, and its number is returned. If these tensors differ from those of the captured call in
+    /// more than their elements, nothing runs, and a string says why.
     ///
     /// Args:
     ///     known: tensors in place of those that `end_program` was given, in the same order. Those that are not `used`
     ///         may be anything.
     ///     numbers: the live numbers.
+    ///     guards: what the call read.
+    #[pyo3(signature = (known, numbers, guards = None))]
     fn replay<'py>(
         &self,
         py: Python<'py>,
         known: &Bound<'py, PyTuple>,
-        numbers: SmallNumbers,
+        numbers: &Bound<'py, PyTuple>,
+        guards: Option<&Bound<'py, PyGuards>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        // The objects are held while the interpreter is released.
-        let mut objects: SmallVec<[Bound<'py, PyAny>; 32]> = SmallVec::with_capacity(self.0.used().len());
-        for &number in self.0.used() {
-            objects.push(
-                known
-                    .get_item(number)
-                    .map_err(|_| PyValueError::new_err("a replay was given too few tensors"))?,
-            );
+        if let Some(guards) = guards
+            && let Some(number) = guards.borrow().first_failed(py)?
+        {
+            return to_object(py, number);
         }
         let mut tensors: SmallVec<[&Tensor; 32]> = SmallVec::with_capacity(self.0.used().len());
-        for object in &objects {
+        for &number in self.0.used() {
+            let object = known
+                .get_borrowed_item(number)
+                .map_err(|_| PyValueError::new_err("a replay was given too few tensors"))?;
             let tensor =
                 object.cast::<PyTensor>().map_err(|_| PyTypeError::new_err("a replay needs tensors"))?;
             tensors.push(&tensor.get().tensor);
         }
-        replay(py, &self.0, &tensors, &numbers.0)
+        let numbers = numbers
+            .iter_borrowed()
+            .map(|number| number.extract())
+            .collect::<PyResult<SmallVec<[f64; 8]>>>()?;
+        replay(py, &self.0, &tensors, &numbers)
     }
 
     /// The numbers of the known tensors that a replay needs.
@@ -111,16 +120,6 @@ impl PyCapturedProgram {
     #[getter]
     fn bytes(&self) -> ToObject<usize> {
         ToObject(self.0.bytes())
-    }
-}
-
-/// Live numbers, from any sequence.
-struct SmallNumbers(SmallVec<[f64; 8]>);
-
-impl<'a, 'py> FromPyObject<'a, 'py> for SmallNumbers {
-    type Error = PyErr;
-    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<SmallNumbers> {
-        object.try_iter()?.map(|number| number?.extract()).collect::<PyResult<_>>().map(SmallNumbers)
     }
 }
 

@@ -40,7 +40,7 @@ impl Tensor {
 
     pub fn set_grad(&self, grad: Option<Tensor>) {
         if grad.is_none() && self.0.extra.get().is_none() {
-            return;
+            return changes::note_grad(self, None, true);
         }
         let mut slot = lock(&self.extra().grad);
         changes::note_grad(self, slot.as_ref(), true);
@@ -62,6 +62,7 @@ impl Tensor {
     /// Sets the gradient. Returns false and does nothing if another thread has the lock.
     pub fn try_set_grad(&self, grad: Option<&Tensor>) -> bool {
         if grad.is_none() && self.0.extra.get().is_none() {
+            changes::note_grad(self, None, true);
             return true;
         }
         let mut slot = match self.extra().grad.try_lock() {
