@@ -168,6 +168,9 @@ class Node:
     type: Any
     meta: dict[str, Any]
     _repr_fn: Callable[[Node], str] | None = None
+    # Notes of passes.
+    _fx_partition: str
+    attrs_for_lowering: dict[str, Any]
 
     def __init__(
         self,
