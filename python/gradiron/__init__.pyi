@@ -78,6 +78,7 @@ from ._stand_ins import _jit_internal as _jit_internal
 from ._functions.private import _log_softmax_backward_data as _log_softmax_backward_data
 from ._core import _neg_view as _neg_view
 from ._core import _neg_view_copy as _neg_view_copy
+from ._stand_ins import _ops as _ops
 from ._core import _reshape_alias_copy as _reshape_alias_copy
 from ._core import _sample_dirichlet as _sample_dirichlet
 from ._functions.private import _shape_as_tensor as _shape_as_tensor
@@ -317,7 +318,7 @@ from ._core import full_like as full_like
 from . import func as func
 from . import functional as functional
 from . import futures as futures
-from ._stand_ins import fx as fx
+from . import fx as fx
 from ._core import gather as gather
 from ._core import gcd as gcd
 from ._core import ge as ge

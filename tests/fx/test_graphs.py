@@ -230,3 +230,14 @@ def test_calls_by_hand_are_those_of_torch():
     assert T.allclose(module(one, one), one @ one @ one @ one.T)
     with pytest.raises(AssertionError, match="wrong"):
         module(T.rand(3, 2), one)
+
+
+def test_operators_of_aten():
+    def f(a):
+        return T.ops.aten.add.Tensor(T.ops.aten.sigmoid(a), a), T.ops.aten.cat([a, a])
+
+    traced = fx.symbolic_trace(f)
+    add = next(node for node in traced.graph.nodes if "add" in node.name)
+    assert isinstance(add.target, T._ops.OpOverload) and add.target.__name__ == "add.Tensor" and add.name == "add_tensor"
+    x = T.rand(3)
+    assert T.equal(traced(x)[0], x.sigmoid() + x) and T.equal(traced(x)[1], f(x)[1])

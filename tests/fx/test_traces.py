@@ -201,3 +201,21 @@ def test_notes_of_where_a_node_comes_from():
     tracer.record_stack_traces = True
     node = next(node for node in tracer.trace(module).nodes if node.target is operator.add)
     assert "return x + self.scale" in node.stack_trace
+
+
+def test_custom_operators_are_one_node():
+    @T.library.custom_op("fxtests::twice", mutates_args=())
+    def twice(x: T.Tensor) -> T.Tensor:
+        return x * 2
+
+    traced = fx.symbolic_trace(lambda x: twice(x) + T.ops.fxtests.twice(x))
+    assert [node.name for node in traced.graph.nodes] == ["x", "twice_default", "twice", "add", "output"]
+    assert "torch.ops.fxtests.twice.default(x)" in traced.code
+    same(traced(T.ones(2)), T.full((2,), 4.0))
+    same(pickle.loads(pickle.dumps(traced))(T.ones(2)), T.full((2,), 4.0))
+
+
+def test_gradients_are_one_node():
+    traced = fx.symbolic_trace(lambda x: T.autograd.grad((x**2).sum(), x)[0])
+    assert T.autograd.grad in [node.target for node in traced.graph.nodes]
+    same(traced(T.ones(2, requires_grad=True)), T.full((2,), 2.0))

@@ -16,6 +16,7 @@ import gradiron
 
 from .. import _core
 from .._core import Tensor
+from ..library import _Named
 
 _package: Any = gradiron
 _NAME = re.compile(r"([a-zA-Z_]\w*?)(?:_(\d+))?", re.ASCII)
@@ -156,7 +157,7 @@ def library_path(obj: Any) -> str | None:
             return None
         # `torch.relu_` is the method, and unlike it takes proxies.
         return f"torch.{name}" if name in _package._WRITES else f"torch.Tensor.{name}"
-    if isinstance(obj, gradiron.ops.OpOverload | gradiron.ops.OpOverloadPacket):
+    if isinstance(obj, gradiron.ops.OpOverload | gradiron.ops.OpOverloadPacket | _Named):
         return f"torch.ops.{obj}"
     for key, holder in _holders():
         prefix, _, path = key.partition("|")

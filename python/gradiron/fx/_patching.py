@@ -13,6 +13,7 @@ from typing import Any
 import gradiron
 
 from .._core import Tensor
+from ..library import CustomOpDef, _Named
 from ._wrap import wrapped_functions as wrapped_functions
 from .node import map_aggregate
 from .proxy import Proxy
@@ -67,6 +68,21 @@ def _recorded_method(cls: type, name: str) -> Callable[..., Any]:
         if proxy is None:
             return method(*args, **kwargs)
         return proxy.tracer.create_proxy("call_method", name, args, kwargs)
+
+    return wrapped
+
+
+def _recorded_operator(call: Callable[..., Any]) -> Callable[..., Any]:
+    """The `__call__` of custom operators, which are functions of `torch.ops` to a graph."""
+
+    @functools.wraps(call)
+    def wrapped(operator: Any, *args: Any, **kwargs: Any) -> Any:
+        proxy = find_proxy(args, kwargs)
+        if proxy is None:
+            return call(operator, *args, **kwargs)
+        if isinstance(operator, CustomOpDef):
+            operator = getattr(getattr(gradiron.ops, operator._namespace), operator._name).default
+        return proxy.tracer.create_proxy("call_function", operator, args, kwargs)
 
     return wrapped
 
@@ -183,6 +199,9 @@ def patch_library(patcher: Patcher) -> None:
             patcher.patch(names, name, function)
     for name in ("__getitem__", "__setitem__"):
         patcher.patch_method(Tensor, name, _recorded_method(Tensor, name))
+    patcher.patch(vars(gradiron.autograd), "grad", recorded(gradiron.autograd.grad, marked=False))
+    for kind in (CustomOpDef, _Named):
+        patcher.patch_method(kind, "__call__", _recorded_operator(kind.__call__))
 
 
 def patch_wrapped(patcher: Patcher) -> None:

@@ -337,7 +337,7 @@ class Graph:
         self._len += 1
         return node
 
-    def placeholder(self, name: str, type_expr: Any = None, default_value: Any = inspect.Signature.empty) -> Node:
+    def placeholder(self, name: str, type_expr: Any = None, default_value: Any = pytree.MISSING) -> Node:
         """Add an input.
 
         Args:
@@ -345,7 +345,8 @@ class Graph:
             type_expr: type annotation.
             default_value: value if none is given; default: one must be given.
         """
-        args = () if default_value is inspect.Signature.empty else (default_value,)
+        needed = default_value is pytree.MISSING or default_value is inspect.Signature.empty
+        args = () if needed else (default_value,)
         return self.create_node("placeholder", name, args, type_expr=type_expr)
 
     def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:

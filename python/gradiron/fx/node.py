@@ -162,13 +162,15 @@ class Node:
     """
 
     graph: Graph
-    name: str
     op: str
     target: Any
     users: dict[Node, None]
     type: Any
     meta: dict[str, Any]
     _repr_fn: Callable[[Node], str] | None = None
+    # Notes of passes.
+    _fx_partition: str
+    attrs_for_lowering: dict[str, Any]
 
     def __init__(
         self,
@@ -194,7 +196,7 @@ class Node:
         self._args: tuple[Argument, ...] = ()
         self._kwargs: dict[str, Argument] = {}
         self._input_nodes: dict[Node, None] = {}
-        self.graph, self.name, self.op, self.target, self.type = graph, name, op, target, return_type
+        self.graph, self._name, self.op, self.target, self.type = graph, name, op, target, return_type
         self.users, self.meta = {}, {}
         self._set_arguments(args, kwargs)
 
@@ -356,6 +358,17 @@ class Node:
     # What is known of it.
 
     @property
+    def name(self) -> str:
+        return self._name
+
+    @name.setter
+    def name(self, value: str) -> None:
+        for hook in getattr(self.graph.owning_module, "_replace_hooks", None) or ():
+            for user in self.users:
+                hook(old=self, new=value, user=user)
+        self._name = value
+
+    @property
     def stack_trace(self) -> str | None:
         return self.meta.get("stack_trace")
 
@@ -402,13 +415,6 @@ class Node:
         if candidate != self.name:
             self.name = self.graph._graph_namespace.create_name(candidate, None)
             self.graph._graph_namespace._rename_object(self, self.name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "name" and "name" in self.__dict__:
-            for hook in getattr(self.graph.owning_module, "_replace_hooks", None) or ():
-                for user in self.users:
-                    hook(old=self, new=value, user=user)
-        object.__setattr__(self, name, value)
 
     # Listings.
 
