@@ -458,6 +458,15 @@ def iterators():
     )
 
 
+def countdown(n):
+    return [n, *countdown(n - 1)] if n else []
+
+
+@program()
+def recursion_by_a_global_name():
+    return countdown(4)
+
+
 @program()
 def recursion():
     def fact(n):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import threading
 import types
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,8 @@ def lookup(cls: type, name: str) -> Any:
 def own_dict(value: Any) -> dict[str, Any] | None:
     """Return an object's own attributes, without running Python code."""
     try:
-        found = object.__getattribute__(value, "__dict__")
+        own = isinstance(value, threading.local)  # its attributes are those of this thread
+        found = value.__dict__ if own else object.__getattribute__(value, "__dict__")
     except AttributeError:
         return None
     return found if type(found) is dict else None
@@ -80,8 +82,8 @@ def _found(o: Observer, value: Any, cls: type, name: str, how: Any) -> Any:
     kind = type(raw)
     if raw is not MISSING and (lookup(kind, "__set__") is not MISSING or lookup(kind, "__delete__") is not MISSING):
         return _by_descriptor(o, value, cls, name, raw)
-    if how not in _GETATTRIBUTES and not isinstance(value, Tensor):
-        # C looks in its own places, as thread-local objects do.
+    if how not in _GETATTRIBUTES and not isinstance(value, (Tensor, threading.local)):
+        # C looks in its own places.
         found = getattr(value, name, MISSING)
         if raw is MISSING or found is raw:
             o.note("attr", value, name, found)
@@ -325,7 +327,7 @@ def set_attr(o: Observer, new: Any, value: Any, name: str) -> None:
     if o.is_fresh(value) and isinstance(value, _core._FunctionBase):
         setattr(value, name, new)
         return
-    if how is not object.__setattr__ and not isinstance(value, BaseException):
+    if how is not object.__setattr__ and not isinstance(value, (BaseException, threading.local)):
         o.stop(f"it sets {name} of a {cls.__name__}")
         setattr(value, name, new)
         return

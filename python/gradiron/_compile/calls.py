@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import itertools
 import operator
 import types
 import weakref
@@ -108,7 +109,7 @@ def _function(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[st
         if reason is not None:
             o.stop(f"it calls {function.__qualname__}, which is disabled" + (f": {reason}" if isinstance(reason, str) else ""))
             return function(*args, **kwargs)
-        if _is_generated(function):
+        if _is_generated(function, args):
             o.note_cells(function)
             with o.trust():
                 return function(*args, **kwargs)
@@ -134,17 +135,18 @@ def _function(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[st
 _GENERATOR = 0x20
 
 
-def _is_generated(function: Any) -> bool:
-    """Return whether a function was generated for a named tuple or a plain dataclass: it has no source, and only stores its
-    arguments."""
-    file = function.__code__.co_filename
-    if (
-        function.__name__ == "__new__"
-        and file.startswith("<string>")
-        and "_tuple_new" in function.__code__.co_names + tuple(function.__globals__)
-    ):
-        return True
-    return False
+def _is_generated(function: Any, args: tuple[Any, ...]) -> bool:
+    """Return whether a function was generated for a named tuple or a dataclass, and only stores its arguments."""
+    if function.__code__.co_filename != "<string>" or not args:
+        return False
+    if function.__name__ == "__new__":
+        return "_tuple_new" in function.__globals__
+    cls = type(args[0])
+    fields = cls.__dict__.get("__dataclass_fields__")
+    if function.__name__ != "__init__" or fields is None or cls.__dict__.get("__init__") is not function:
+        return False
+    own = lookup(cls, "__setattr__") is object.__setattr__ and lookup(cls, "__post_init__") is MISSING
+    return own and all(type(field.default_factory).__name__ == "_MISSING_TYPE" for field in fields.values())
 
 
 _units: dict[tuple[int, int], tuple[Any, Any, frozenset[str]]] = {}
@@ -192,7 +194,12 @@ def rewritten(function: types.FunctionType) -> tuple[types.FunctionType, frozens
 # Classes.
 
 _CONTAINERS = (list, tuple, dict, set, frozenset, OrderedDict, deque)
-_WALKERS = (enumerate, zip, reversed, *ITERTOOLS)
+_WALKERS = (enumerate, zip, reversed)
+# How many of their arguments these iterate over, where that is not all of them.
+_WALKED: dict[Any, int] = {
+    enumerate: 1, deque: 1, itertools.repeat: 0, itertools.count: 0, itertools.islice: 1, itertools.permutations: 1,
+    itertools.combinations: 1,
+}  # fmt: skip
 _NUMBERS = (int, float, bool, complex, str, bytes, range, slice, object)
 
 
@@ -224,8 +231,11 @@ def _known_class(o: Observer, cls: Any, args: tuple[Any, ...], kwargs: dict[str,
         value = plain(args[0])
         o.note_type(value)
         return type(value)
-    if cls in _CONTAINERS or cls in _WALKERS:
-        return o.make(cls(*[containers.walked(o, each) for each in args], **kwargs))
+    if cls in _CONTAINERS or cls in _WALKERS or cls in ITERTOOLS:
+        if cls is dict and args:
+            containers.note_pairs(o, args[0])
+        walks = _WALKED.get(cls, len(args))
+        return o.make(cls(*[containers.walked(o, each) for each in args[:walks]], *args[walks:], **kwargs))
     if cls is defaultdict:
         return o.make(cls(*args[:1], *[containers.walked(o, each) for each in args[1:]], **kwargs))
     if cls is map or cls is filter:
@@ -376,12 +386,17 @@ def _method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, 
     if isinstance(owner, (_core.GradSwitch, _core.Program, _core._FunctionBase)):
         _pass(o, args, kwargs)
         return function(*args, **kwargs)
+    if name == "__setattr__" and len(args) == 2 and not isinstance(owner, type):
+        plain_set_attr(o, args[1], owner, args[0])
+        return None
+    if name == "__init__" and o.is_fresh(owner) and not args and not kwargs:
+        return function()
     if isinstance(owner, types.FunctionType) and name in ("__get__", "__call__"):
         if name == "__call__":
             return o.call(owner, *args, **kwargs)
         return owner if args[0] is None else types.MethodType(owner, args[0])
     if owner is dict and name == "fromkeys":
-        return o.make(function(*(containers.walked(o, each) for each in args)))
+        return o.make(function(containers.walked(o, args[0]), *args[1:]))
     if name in ("__instancecheck__", "__subclasscheck__") and isinstance(owner, type):
         o.note_type(args[0])
         with o.trust():

@@ -62,6 +62,16 @@ def walked(o: Observer, value: Any) -> Any:
     return value
 
 
+def note_pairs(o: Observer, value: Any) -> None:
+    """Note the contents of a dict, or of lists in a list, which C may take for pairs."""
+    if type(value) in _DICTS:
+        o.note_dict(value)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            if isinstance(each, list):
+                o.note_elements(each)
+
+
 def _stepped(o: Observer, value: Any) -> Any:
     """Iterate over an object whose `__next__` is written in Python."""
     how = lookup(type(value), "__next__")
@@ -261,7 +271,7 @@ _READS = frozenset(
 )
 _WALKS = frozenset(
     """
-    update extend union intersection difference issubset issuperset isdisjoint symmetric_difference intersection_update
+    __init__ update extend union intersection difference issubset issuperset isdisjoint symmetric_difference intersection_update
     difference_update
     """.split()
 )
@@ -272,8 +282,7 @@ def method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, .
     given = args
     if name in _WALKS:
         for each in args:
-            if type(each) in _DICTS:
-                o.note_dict(each)
+            note_pairs(o, each)
         given = tuple(walked(o, each) for each in args)
     if name == "sort" and (kwargs.get("key") is not None or not all(map(is_constant, owner))):
         o.stop("it sorts a list by a key, or of objects")

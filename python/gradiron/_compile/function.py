@@ -381,7 +381,7 @@ class CompiledFunction:
 
     @staticmethod
     def _check_end(key: Any) -> None:
-        if thread_state() != key[1]:
+        if thread_state() != key[1] or not is_captured_here():
             raise _Refused("it leaves a mode of the thread changed")
 
 

@@ -79,7 +79,7 @@ class Notes:
     Args:
         given: the tensors among the arguments.
         containers: the lists and dicts among the arguments, whose contents are compared with the arguments.
-        pinned_by: called with the number of a tensor argument on whose identity the call depends.
+        fullgraph: whether a reason raises.
 
     Attributes:
         reads: the reads, by kind, object and key.
@@ -87,6 +87,8 @@ class Notes:
         effects: stores into older objects, in order.
         reason: why the call cannot be captured.
         found: code that ran unobserved, called from C.
+        pinned: numbers of tensor arguments on whose identity the call depends.
+        asked: numbers of tensor arguments of which the call asks more than `quick_kind` tells.
     """
 
     def __init__(self, given: list[Tensor], containers: list[Any], fullgraph: bool = False) -> None:

@@ -143,13 +143,16 @@ def compare(o: Observer, sign: str, left: Any, right: Any) -> Any:
     function, forward, backward = _COMPARE[sign]
     if is_constant(left) and is_constant(right):
         return function(left, right)
-    _note_operands(o, (forward, backward), left, right)
+    _note_operands(o, (forward, backward, *(("__eq__",) if sign == "!=" else ())), left, right)
     for one, two, name in ((left, right, forward), (right, left, backward)):
         own = lookup(type(one), name)
+        # `!=` is the contrary of `==` where a class has only that.
+        contrary = sign == "!=" and own is object.__ne__
+        own = lookup(type(one), "__eq__") if contrary else own
         if isinstance(own, types.FunctionType):
             found = o.call(own, one, two)
             if found is not NotImplemented:
-                return found
+                return not o.tested(found) if contrary else found
     if not isinstance(left, Tensor) and not isinstance(right, Tensor):
         for value in (left, right):
             if not _compares_by_content(value):

@@ -253,15 +253,18 @@ def compiled(node: Any, code: types.CodeType, imported: set[str]) -> types.CodeT
     place = {"lineno": line, "col_offset": 0, "end_lineno": line, "end_col_offset": 0}
     made = node if isinstance(node, ast.FunctionDef) else ast.Expr(node)
     names: list[ast.expr] = [ast.Name(name, ast.Store()) for name in code.co_freevars]
-    body = [ast.Assign(names, ast.Constant(None))] if names else []
+    body: list[Any] = [ast.Assign(names, ast.Constant(None))] if names else []
     outer: Any = ast.parse("def outer(): pass").body[0]
+    # A function that calls itself by a global name must not find it in here.
+    own = isinstance(node, ast.FunctionDef) and node.name not in code.co_freevars
+    body = [ast.Global([node.name]), *body] if own else body
     outer.body = [*body, made]
-    for top in (outer, outer.args, *body, *names, *(part.value for part in body), made):
+    for top in (outer, outer.args, *body, *names, *(getattr(part, "value", part) for part in body), made):
         for key, value in place.items():
             if "lineno" in top._attributes and (top is not node):
                 setattr(top, key, value)
-    own = sorted(imported.intersection(_global_names(code)))
-    imports = [ast.Import([ast.alias(name, None)]) for name in own]
+    used = sorted(imported.intersection(_global_names(code)))
+    imports = [ast.Import([ast.alias(name, None)]) for name in used]
     tree = ast.fix_missing_locations(ast.Module([*imports, outer], []))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -292,4 +295,4 @@ def _same_constant(a: Any, b: Any) -> bool:
         return isinstance(b, types.CodeType) and same_code(a, b)
     if isinstance(a, str) and isinstance(b, str) and a.startswith(_OUTER):
         return b.endswith(a[len(_OUTER) :])  # the qualified name of a function inside, before Python 3.11
-    return type(a) is type(b) and repr(a) == repr(b)
+    return type(a) is type(b) and (a == b if isinstance(a, frozenset) else repr(a) == repr(b))
