@@ -93,8 +93,9 @@ def table():
         if isinstance(value, types.BuiltinFunctionType):
             # Its `__qualname__` is fixed.
             inside = inside.removeprefix("_VariableFunctionsClass.")
-            if inside != own:
+            if inside != own and inside.isidentifier():
                 continue
+            inside = own
         elif not inside.isidentifier():
             inside = inside.removeprefix("_VariableFunctionsClass.") if home == "torch" else own
         if (found(home, inside) is value) if exists(home) else inside.isidentifier():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from enum import Enum
 from typing import Any
 
@@ -27,6 +28,7 @@ __all__ = [
 ]
 
 _TensorMeta = type(Tensor)
+_LinAlgError = _core._LinAlgError
 _disabled_torch_function_impl = _core._disabled_torch_function_impl
 
 
@@ -125,5 +127,6 @@ def __getattr__(name: str) -> Any:
     if name in ("_distributed_c10d", "_nn"):
         return importlib.import_module(f".{name}", __package__)
     if name.endswith("Type") and name in _SCRIPT_TYPES:
-        return globals().setdefault(name, type(name, (Type,), {"__module__": __name__, "__doc__": Type.__doc__}))
+        above = sys.modules[__name__.rpartition(".")[0]].__name__
+        return globals().setdefault(name, type(name, (Type,), {"__module__": above, "__doc__": Type.__doc__}))
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import importlib.abc
 import importlib.machinery
-import importlib.metadata
 import importlib.util
 import os
 import sys
@@ -43,17 +42,7 @@ class _Loader(importlib.abc.Loader):
         return spec.loader.get_code(self._ours)
 
 
-class _Distribution(importlib.metadata.Distribution):
-    """What `importlib.metadata` is told of PyTorch: programs ask it for the version."""
-
-    def read_text(self, filename: str) -> str | None:
-        return f"Metadata-Version: 2.1\nName: torch\nVersion: {gradiron.__version__}\n" if filename == "METADATA" else None
-
-    def locate_file(self, path: Any) -> Any:
-        return os.path.join(_ROOT, path)
-
-
-class _Finder(importlib.metadata.DistributionFinder):
+class _Finder(importlib.abc.MetaPathFinder):
     """Finds `torch` and all below it in gradiron, whose own modules get PyTorch's names when they are loaded."""
 
     def __init__(self, renaming: Renaming) -> None:
@@ -90,18 +79,21 @@ class _Finder(importlib.metadata.DistributionFinder):
         return spec  # type: ignore[no-any-return]
 
     def find_distributions(self, context: Any = None) -> Any:
-        name = None if context is None else context.name
-        return [_Distribution()] if name in (None, "torch") else []
+        if context is not None and context.name not in (None, "torch"):
+            return []
+        from .distribution import Distribution  # `importlib.metadata` takes longer than all else here.
+
+        return [Distribution()]
 
 
 # The folder that gradiron lies in: another process may not know it yet when it begins.
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _BEGIN = f"""
 import sys
-sys.path.insert(0, {_ROOT!r})
+sys.path.insert(0, {ROOT!r})
 import gradiron
 gradiron.as_torch()
-sys.path.remove({_ROOT!r})
+sys.path.remove({ROOT!r})
 """
 
 

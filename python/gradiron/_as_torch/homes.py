@@ -11,15 +11,12 @@ HOMES: dict[str, dict[str, str]] = {
     },
     "gradiron._C": {
         "torch": """
-            AnyType AwaitType BoolType ClassType ComplexType DeviceObjType DictType EnumType FloatType FutureType
-            InferredType IntType InterfaceType ListType NoneType NumberType OptionalType PyObjectType PyTorchFileReader
-            PyTorchFileWriter RRefType StreamObjType StringType SymBoolType SymIntType TensorType TupleType Type
-            UnionType
+            PyTorchFileReader PyTorchFileWriter Type
         """,
     },
     "gradiron._core": {
         "torch._C": """
-            _disabled_torch_function_impl
+            _LinAlgError _disabled_torch_function_impl
         """,
         "torch._C._fft": """
             fft_fft fft_fft2 fft_fftn fft_hfft fft_ifft fft_ifft2 fft_ifftn fft_ihfft fft_irfft fft_irfft2 fft_irfftn
@@ -44,7 +41,7 @@ HOMES: dict[str, dict[str, str]] = {
             increment_version queue_callback
         """,
         "torch.functional": """
-            block_diag broadcast_tensors cdist chain_matmul meshgrid norm split
+            block_diag broadcast_tensors cdist chain_matmul meshgrid norm split unique unique_consecutive
         """,
     },
     "gradiron._core._nn": {
@@ -572,6 +569,14 @@ HOMES: dict[str, dict[str, str]] = {
     },
     "gradiron.special": {
         "torch._C._special": """
+            chebyshev_polynomial_t=special_chebyshev_polynomial_t chebyshev_polynomial_u=special_chebyshev_polynomial_u
+            chebyshev_polynomial_v=special_chebyshev_polynomial_v chebyshev_polynomial_w=special_chebyshev_polynomial_w
+            hermite_polynomial_h=special_hermite_polynomial_h hermite_polynomial_he=special_hermite_polynomial_he
+            laguerre_polynomial_l=special_laguerre_polynomial_l legendre_polynomial_p=special_legendre_polynomial_p
+            shifted_chebyshev_polynomial_t=special_shifted_chebyshev_polynomial_t
+            shifted_chebyshev_polynomial_u=special_shifted_chebyshev_polynomial_u
+            shifted_chebyshev_polynomial_v=special_shifted_chebyshev_polynomial_v
+            shifted_chebyshev_polynomial_w=special_shifted_chebyshev_polynomial_w
             spherical_bessel_j0=special_spherical_bessel_j0
         """,
     },

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from collections.abc import Iterable
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    GetSetDescriptorType,
+    MethodDescriptorType,
+    ModuleType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 import gradiron
@@ -27,6 +36,7 @@ def is_ours(module: object) -> bool:
     return isinstance(module, str) and (module == "gradiron" or module.startswith("gradiron."))
 
 
+@functools.cache
 def _homes(ours: str) -> dict[str, tuple[str, str]]:
     """For names in a module of ours that PyTorch has elsewhere: the module and the name there."""
     found = {}
@@ -35,6 +45,11 @@ def _homes(ours: str) -> dict[str, tuple[str, str]]:
             name, _, other = entry.partition("=")
             found[name] = theirs, other or name
     return found
+
+
+def home(ours: str, name: str) -> tuple[str, str]:
+    """Return the module and the name that PyTorch has for what a module of ours holds."""
+    return _homes(ours).get(name) or (to_torch(ours), name)
 
 
 def _holder(ours: str) -> Any:
@@ -60,9 +75,13 @@ def without_file(theirs: str) -> ModuleType:
     return module
 
 
-# The parts of the extension whose functions PyTorch's modules have.
-_PARTS = ("_nn", "_distributed")
+# The parts of the extension whose functions PyTorch's modules have, and the module that has those without a home.
+_PARTS = {"_nn": "torch._C._nn", "_distributed": None}
 _ABSENT = object()
+# What has no name to change, and is most of what a class of the extension holds.
+_NAMELESS = frozenset(
+    (BuiltinFunctionType, GetSetDescriptorType, MethodDescriptorType, ModuleType, WrapperDescriptorType, str, tuple, type(None))
+)
 
 
 class Renaming:
@@ -70,19 +89,17 @@ class Renaming:
 
     def __init__(self) -> None:
         self._before: list[tuple[Any, str, Any]] = []
-        self._tables: dict[str, dict[str, tuple[str, str]]] = {}
 
     def module(self, module: ModuleType) -> None:
         """Rename what a module holds, and the module, when it has been loaded."""
         ours = module.__name__
         if not is_ours(ours):
             return
-        for value in list(vars(module).values()):
-            self._value(value)
+        self._values(list(vars(module).values()))
         if module is gradiron._core:
             self._builtins(module, ours)
-            for name in _PARTS:
-                self._builtins(getattr(module, name), f"{ours}.{name}")
+            for name, theirs in _PARTS.items():
+                self._builtins(getattr(module, name), f"{ours}.{name}", theirs)
         theirs = to_torch(ours)
         sys.modules.setdefault(theirs, module)
         # What its functions define from now on is named after it.
@@ -112,51 +129,37 @@ class Renaming:
         self._before.append((thing, attribute, getattr(thing, attribute)))
         setattr(thing, attribute, value)
 
-    def _home(self, ours: str, name: str) -> tuple[str, str]:
-        table = self._tables.get(ours)
-        if table is None:
-            table = self._tables[ours] = _homes(ours)
-        return table.get(name) or (to_torch(ours), name)
-
-    def _value(self, value: Any) -> None:
-        kind = type(value)
-        if kind is FunctionType:
-            if is_ours(value.__module__):
-                self._rename(value)
-        elif isinstance(value, type):
-            if is_ours(value.__module__):
-                # A class may have a function that its metaclass sets beside it.
-                members = list(vars(value).values())
-                self._rename(value)
-                for member in members:
-                    self._member(member)
-        elif kind is not ModuleType and is_ours(getattr(value, "__dict__", {}).get("__module__")):
-            self._rename(value)  # what `functools.wraps` has named
-
-    def _member(self, member: Any) -> None:
-        kind = type(member)
-        if kind is staticmethod or kind is classmethod:
-            member = member.__func__
-        elif kind is property:
-            for function in (member.fget, member.fset, member.fdel):
-                if function is not None:
-                    self._value(function)
-            return
-        self._value(member)
+    def _values(self, values: Iterable[Any]) -> None:
+        for value in values:
+            kind = type(value)
+            if kind in _NAMELESS:
+                continue
+            if kind is FunctionType:
+                if is_ours(value.__module__):
+                    self._rename(value)
+            elif isinstance(value, type):
+                if is_ours(value.__module__):
+                    self._rename(value)
+                    self._values(list(vars(value).values()))
+            elif kind is staticmethod or kind is classmethod:
+                self._values((value.__func__,))
+            elif kind is property:
+                self._values((value.fget, value.fset, value.fdel))
+            elif is_ours(getattr(value, "__dict__", {}).get("__module__")):
+                self._rename(value)  # what `functools.wraps` has named
 
     def _rename(self, thing: Any) -> None:
         name = getattr(thing, "__qualname__", "")
-        module, other = self._home(thing.__module__, name)
+        module, other = home(thing.__module__, name)
         self._set(thing, "__module__", module)
         if other != name:
             self._set(thing, "__qualname__", other)
 
-    def _builtins(self, part: ModuleType, ours: str) -> None:
+    def _builtins(self, part: ModuleType, ours: str, rest: str | None = None) -> None:
         public, table = vars(gradiron), _homes(ours)
         for name, value in vars(part).items():
             if type(value) is BuiltinFunctionType:
-                home = table.get(name)
-                if home is not None:
-                    self._set(value, "__module__", home[0])
-                elif public.get(name) is value:
-                    self._set(value, "__module__", "torch")
+                theirs = table[name][0] if name in table else "torch" if public.get(name) is value else rest
+                if theirs is not None:
+                    self._before.append((value, "__module__", value.__module__))
+                    value.__module__ = theirs
