@@ -81,6 +81,11 @@ def common(ours, theirs):
     return count
 
 
+def fit(ours, own, home, inside):
+    """How well a place of PyTorch's fits what we have by the name `own` in `ours`: the larger, the better."""
+    return inside == own, to_gradiron(home) == ours, common(ours, home), home == "torch", -len(home)
+
+
 def table():
     """For each module of ours, PyTorch's modules and the names there."""
     wanted = defaultdict(list)
@@ -99,18 +104,16 @@ def table():
         elif not inside.isidentifier():
             inside = inside.removeprefix("_VariableFunctionsClass.") if home == "torch" else own
         if (found(home, inside) is value) if exists(home) else inside.isidentifier():
-            wanted[where].append((home, inside, name))
+            wanted[where].append((home, inside))
     made = defaultdict(lambda: defaultdict(list))
     taken = set()
     for (ours, own), places in sorted(wanted.items()):
         default = "torch" + ours.removeprefix("gradiron")
 
-        def fit(place):
-            home, inside, name = place
-            return inside == own, home == default, common(ours, home), home == "torch", -len(home)
-
-        home, inside, _ = max(places, key=fit)
-        builtin_default = ours == "gradiron._core" and home == "torch" and isinstance(found(home, inside), types.BuiltinFunctionType)
+        home, inside = max(places, key=lambda place: fit(ours, own, *place))
+        builtin_default = (
+            ours == "gradiron._core" and home == "torch" and isinstance(found(home, inside), types.BuiltinFunctionType)
+        )
         if (home, inside) == (default, own) or (home, inside) in taken or builtin_default:
             continue
         taken.add((home, inside))

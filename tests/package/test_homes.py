@@ -157,7 +157,7 @@ def names():
                 yield value, value.__module__, value.__qualname__
                 for inner in vars(value).values() if isinstance(value, type) else ():
                     if isinstance(inner, types.FunctionType):
-                        yield inner, inner.__module__
+                        yield inner, inner.__module__, inner.__qualname__
 
 before = list(names())
 with T.as_torch():

@@ -76,14 +76,13 @@ class _Finder(importlib.abc.MetaPathFinder):
                 self._renaming.module(module)
 
         spec.loader.exec_module = exec_module
-        return spec  # type: ignore[no-any-return]
+        return spec
 
     def find_distributions(self, context: Any = None) -> Any:
         if context is not None and context.name not in (None, "torch"):
             return []
-        from .distribution import Distribution  # `importlib.metadata` takes longer than all else here.
-
-        return [Distribution()]
+        # Loaded here, as `importlib.metadata` takes longer than all else.
+        return [importlib.import_module(".distribution", __package__).Distribution()]
 
 
 # The folder that gradiron lies in: another process may not know it yet when it begins.
