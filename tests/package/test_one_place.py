@@ -19,6 +19,8 @@ ACTIVATIONS = {"tanh", "relu", "gelu", "sigmoid", "leaky_relu", "selu"}
 OTHERWISE = {
     # Names that the package shows, by the module in which they are found when they are asked for.
     "python/gradiron/__init__.py": None,
+    # Where PyTorch keeps public names.
+    "python/gradiron/_as_torch/homes.py": None,
     # The operators that list functions repeat: the row of each is asked for by its name.
     "python/gradiron/_foreach.py": None,
     # Reductions of what a mask shows, and of segments, by PyTorch's names of them.
