@@ -16,8 +16,8 @@ import gradiron
 
 
 def is_torch(name: str) -> bool:
-    """Return whether a module's name is PyTorch's."""
-    return name == "torch" or name.startswith("torch.")
+    """Return whether a module's name is PyTorch's, or that of the package `functorch` beside it."""
+    return name.partition(".")[0] in ("torch", "functorch")
 
 
 class _Loader(importlib.abc.Loader):
@@ -57,7 +57,7 @@ class _Finder(importlib.metadata.DistributionFinder):
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         if not is_torch(name):
             return None
-        ours = "gradiron" + name.removeprefix("torch")
+        ours = f"gradiron.{name}" if name.startswith("functorch") else "gradiron" + name.removeprefix("torch")
         found = importlib.util.find_spec(ours)
         if found is None:
             raise ModuleNotFoundError(f"No module named {name!r}: gradiron has no such part", name=name)

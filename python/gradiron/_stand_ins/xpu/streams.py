@@ -1,0 +1,7 @@
+"""Names of `xpu`, by the module that PyTorch has them in."""
+
+from __future__ import annotations
+
+import gradiron.xpu as _xpu
+
+globals().update({name: getattr(_xpu, name) for name in "Event Stream".split()})
