@@ -27,7 +27,7 @@ def _vmap(
             found["outputs"] = outputs if found["tuple"] else (outputs,)
             return tuple(out for out in found["outputs"] if out is not None)
 
-        # Which results are missing is known only after the call, so that the dimensions are moved afterwards.
+        # The call tells first whether a result is missing, so that the dimensions are moved afterwards.
         made = iter(_new(tensors, in_dims, 0)(*args))
         dims = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(found["outputs"])
         outputs = tuple(

@@ -41,14 +41,14 @@ class Event(_streams.Event):
         self._keeps_times = enable_timing
         self._seconds = 0.0
 
-    def record(self, stream: Stream | None = None) -> None:
+    def record(self, stream: _streams.Stream | None = None) -> None:
         """Record the event at this point."""
         self.recorded = True
         if self._keeps_times:
             gpu().synchronize()
             self._seconds = time.perf_counter()
 
-    def wait(self, stream: Stream | None = None) -> None:
+    def wait(self, stream: _streams.Stream | None = None) -> None:
         """Do nothing: later work runs after earlier work anyway."""
 
     def synchronize(self) -> None:
@@ -60,8 +60,10 @@ class Event(_streams.Event):
         self.synchronize()
         return True
 
-    def elapsed_time(self, end_event: Event) -> float:
+    def elapsed_time(self, end_event: _streams.Event) -> float:
         """Return the milliseconds between this event and a later one."""
+        if not isinstance(end_event, Event):
+            raise TypeError(f"elapsed_time() needs an event of the GPU, not {end_event}")
         if not (self._keeps_times and end_event._keeps_times):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         if not (self.recorded and end_event.recorded):

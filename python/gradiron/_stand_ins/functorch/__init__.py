@@ -6,7 +6,8 @@ Under the launcher and `as_torch`, `import functorch` finds it.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+import importlib
+from collections.abc import Sequence
 from typing import Any
 
 from gradiron import Tensor
@@ -24,7 +25,7 @@ from gradiron.func import (
     vmap,
 )
 from gradiron.nn import Module
-from gradiron.version import __version__
+from gradiron.version import __version__ as __version__
 
 __all__ = [
     "FunctionalModule",
@@ -47,9 +48,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "make_fx":
-        from gradiron.fx.experimental.proxy_tensor import make_fx
-
-        return make_fx
+        return importlib.import_module("gradiron.fx.experimental.proxy_tensor").make_fx
     raise AttributeError(f"module 'functorch' has no attribute '{name}'")
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-import gradiron
+from gradiron import _streams
 
 __all__ = ["device_count", "is_available", "is_current_stream_capturing", "is_initialized"]
 
 # Programs ask these before they look for a device; the answers are those of a PyTorch without Intel's GPUs.
 _ZERO = "max_memory_allocated max_memory_reserved memory_allocated memory_reserved"
-_NOTHING = "empty_cache manual_seed manual_seed_all seed seed_all set_rng_state_all reset_accumulated_memory_stats reset_peak_memory_stats"
+_NOTHING = """
+    empty_cache manual_seed manual_seed_all reset_accumulated_memory_stats reset_peak_memory_stats seed seed_all
+    set_rng_state_all
+"""
 _EMPTY_DICT = "memory_stats memory_stats_as_nested_dict"
 _EMPTY_LIST = "get_arch_list get_rng_state_all memory_snapshot"
 _FALSE = "is_bf16_supported is_tf32_supported"
@@ -21,7 +24,7 @@ _NEED_A_DEVICE = """
     memory_usage power_draw set_device set_per_process_memory_fraction set_rng_state set_stream
     synchronize temperature use_mem_pool utilization
 """
-_DEFAULTS = {
+_DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(_ZERO.split(), lambda: 0),
     **dict.fromkeys(_NOTHING.split(), lambda: None),
     **dict.fromkeys(_EMPTY_DICT.split(), dict),
@@ -54,14 +57,14 @@ globals().update({name: _answering(name) for name in _DEFAULTS})
 globals().update({name: _needing_a_device(name) for name in _NEED_A_DEVICE.split()})
 
 
-class Stream(gradiron.Stream):
+class Stream(_streams.Stream):
     """Streams of devices named `xpu`, which there are none of."""
 
     def __new__(cls, *args: Any, **options: Any) -> Any:
         raise RuntimeError(f"Tried to instantiate dummy base class {cls.__name__}")
 
 
-class Event(gradiron.Event):
+class Event(_streams.Event):
     """Events of devices named `xpu`, which there are none of."""
 
     def __new__(cls, *args: Any, **options: Any) -> Any:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import gradiron.xpu as _xpu
+from typing import Any
 
-globals().update(
-    {
-        name: getattr(_xpu, name)
-        for name in "XPUGraph graph graph_pool_handle is_current_stream_capturing make_graphed_callables".split()
-    }
-)
+from gradiron import xpu
+
+_xpu: Any = xpu
+
+_NAMES = """
+    XPUGraph graph graph_pool_handle is_current_stream_capturing make_graphed_callables
+"""
+globals().update({name: getattr(_xpu, name) for name in _NAMES.split()})

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import gradiron.xpu as _xpu
+from typing import Any
 
-globals().update(
-    {
-        name: getattr(_xpu, name)
-        for name in "get_rng_state get_rng_state_all initial_seed manual_seed manual_seed_all seed seed_all set_rng_state set_rng_state_all".split()
-    }
-)
+from gradiron import xpu
+
+_xpu: Any = xpu
+
+_NAMES = """
+    get_rng_state get_rng_state_all initial_seed manual_seed manual_seed_all seed seed_all set_rng_state
+    set_rng_state_all
+"""
+globals().update({name: getattr(_xpu, name) for name in _NAMES.split()})

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
-import gradiron.xpu as _xpu
+from typing import Any
 
-globals().update({name: getattr(_xpu, name) for name in "Event Stream".split()})
+from gradiron import xpu
+
+_xpu: Any = xpu
+
+_NAMES = """
+    Event Stream
+"""
+globals().update({name: getattr(_xpu, name) for name in _NAMES.split()})

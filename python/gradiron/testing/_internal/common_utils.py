@@ -84,7 +84,7 @@ class TestCase(unittest.TestCase):
             msg=msg if msg is None or callable(msg) else lambda told: f"{told}\n{msg}",
         )
 
-    def assertNotEqual(self, x: Any, y: Any, msg: Any = None, **options: Any) -> None:
+    def assertNotEqual(self, x: Any, y: Any, msg: Any = None, **options: Any) -> None:  # type: ignore[override]
         """Require that `assertEqual` fails."""
         with self.assertRaises(AssertionError, msg=msg):
             self.assertEqual(x, y, msg, **options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import Any
 
 from ...._as_torch.refused import refuse
@@ -50,7 +50,7 @@ class IterableWrapperIterDataPipe(IterDataPipe):
         yield from source
 
     def __len__(self) -> int:
-        if hasattr(self.iterable, "__len__"):
+        if isinstance(self.iterable, Sized):
             return len(self.iterable)
         raise _lacks_length(self)
 
@@ -362,7 +362,8 @@ class ShufflerIterDataPipe(IterDataPipe):
         if buffer_size <= 0:
             raise ValueError("buffer_size should be larger than 0")
         self.datapipe = datapipe if unbatch_level == 0 else datapipe.unbatch(unbatch_level=unbatch_level)
-        self.buffer_size, self._enabled, self._seed = buffer_size, True, None
+        self.buffer_size, self._enabled = buffer_size, True
+        self._seed: int | None = None
 
     def set_shuffle(self, shuffle: bool = True) -> ShufflerIterDataPipe:
         """Switch the random order on or off."""

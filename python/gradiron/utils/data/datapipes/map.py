@@ -54,9 +54,9 @@ class ConcaterMapDataPipe(MapDataPipe):
     def __getitem__(self, index: int) -> Any:
         left = index
         for pipe in self.datapipes:
-            if left < len(pipe):  # type: ignore[arg-type]
+            if left < len(pipe):
                 return pipe[left]
-            left -= len(pipe)  # type: ignore[arg-type]
+            left -= len(pipe)
         raise IndexError(f"Index {index} is out of range.")
 
     def __len__(self) -> int:
@@ -109,7 +109,8 @@ class ShufflerIterDataPipe(MapDataPipe):
     def __init__(self, datapipe: Any, *, indices: list[Any] | None = None) -> None:
         self.datapipe = datapipe
         self.indices = list(range(len(datapipe))) if indices is None else indices
-        self._enabled, self._seed = True, None
+        self._enabled = True
+        self._seed: int | None = None
 
     def set_shuffle(self, shuffle: bool = True) -> ShufflerIterDataPipe:
         """Switch the random order on or off."""
