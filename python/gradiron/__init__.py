@@ -87,6 +87,7 @@ _NAMES = {
     **dict.fromkeys(("SymInt", "SymFloat", "SymBool"), "types"),
     **dict.fromkeys("sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum".split(), "_functions.symbols"),
     "ScriptModule": "jit",
+    **dict.fromkeys(("Event", "Stream"), "_streams"),
     "Future": "futures",
     "lu": "_tensor",
     "segment_reduce": "_functions.segments",

@@ -128,7 +128,7 @@ class Namespace:
 
 
 def __getattr__(name: str) -> Namespace:
-    if name.startswith("_"):
+    if name.startswith("__") or name == "_core":
         raise AttributeError(f"module 'gradiron.ops' has no attribute '{name}'")
     made = globals()[name] = Namespace(name)
     return made

@@ -39,6 +39,11 @@ OTHERWISE = {
     "python/gradiron/_functions/polynomials.py": {"t"},
     # What is done to a batch, not to a tensor.
     "python/gradiron/nn/parallel/scatter_gather.py": {"gather", "scatter"},
+    # How a loss is made of those of the samples.
+    "python/gradiron/nn/utils/_per_sample_grad.py": {"mean", "sum"},
+    # Pipes of data, one after another.
+    "python/gradiron/utils/data/datapipes/iter.py": {"concat"},
+    "python/gradiron/utils/data/datapipes/map.py": {"concat"},
     # A window.
     "python/gradiron/signal/windows.py": {"exponential"},
     # Functions and methods of Python's own, which a compiled function may call.

@@ -17,8 +17,8 @@ from .naming import Renaming, to_gradiron
 
 
 def is_torch(name: str) -> bool:
-    """Return whether a module's name is PyTorch's."""
-    return name == "torch" or name.startswith("torch.")
+    """Return whether a module's name is PyTorch's, or that of the package `functorch` beside it."""
+    return name.partition(".")[0] in ("torch", "functorch")
 
 
 class _Loader(importlib.abc.Loader):

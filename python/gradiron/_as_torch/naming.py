@@ -23,12 +23,13 @@ from .homes import HOMES, WITHOUT_FILE
 
 def to_torch(ours: str) -> str:
     """Return what PyTorch calls a module of ours."""
-    return "torch" + ours.removeprefix("gradiron")
+    inside = ours.removeprefix("gradiron.")
+    return inside if inside.partition(".")[0] == "functorch" else "torch" + ours.removeprefix("gradiron")
 
 
 def to_gradiron(theirs: str) -> str:
     """Return the name here of a module of PyTorch's."""
-    return "gradiron" + theirs.removeprefix("torch")
+    return f"gradiron.{theirs}" if theirs.partition(".")[0] == "functorch" else "gradiron" + theirs.removeprefix("torch")
 
 
 def is_ours(module: object) -> bool:
