@@ -134,6 +134,11 @@ HOMES: dict[str, dict[str, str]] = {
             UntypedStorage
         """,
     },
+    "gradiron._streams": {
+        "torch": """
+            Event Stream
+        """,
+    },
     "gradiron._tensor": {
         "torch": """
             is_distributed
@@ -381,12 +386,19 @@ HOMES: dict[str, dict[str, str]] = {
             Future
         """,
     },
-    "gradiron.fx": {
-        "torch.fx._symbolic_trace": """
-            Tracer symbolic_trace wrap
+    "gradiron.fx._code_writer": {
+        "torch.fx.graph": """
+            PythonCode
         """,
-        "torch.fx.subgraph_rewriter": """
-            replace_pattern
+    },
+    "gradiron.fx._tracer": {
+        "torch.fx._symbolic_trace": """
+            Tracer
+        """,
+    },
+    "gradiron.fx._wrap": {
+        "torch.fx._symbolic_trace": """
+            wrap
         """,
     },
     "gradiron.jit": {
@@ -630,9 +642,67 @@ HOMES: dict[str, dict[str, str]] = {
             Language Timer timer
         """,
     },
+    "gradiron.utils.data.datapipes.datapipe": {
+        "torch.utils.data.datapipes._decorator": """
+            functional_datapipe
+        """,
+    },
+    "gradiron.utils.data.datapipes.iter": {
+        "torch.utils.data.datapipes.iter.callable": """
+            CollatorIterDataPipe MapperIterDataPipe
+        """,
+        "torch.utils.data.datapipes.iter.combinatorics": """
+            SamplerIterDataPipe ShufflerIterDataPipe
+        """,
+        "torch.utils.data.datapipes.iter.combining": """
+            ConcaterIterDataPipe DemultiplexerIterDataPipe ForkerIterDataPipe MultiplexerIterDataPipe ZipperIterDataPipe
+        """,
+        "torch.utils.data.datapipes.iter.grouping": """
+            BatcherIterDataPipe GrouperIterDataPipe UnBatcherIterDataPipe
+        """,
+        "torch.utils.data.datapipes.iter.selecting": """
+            FilterIterDataPipe
+        """,
+        "torch.utils.data.datapipes.iter.sharding": """
+            ShardingFilterIterDataPipe
+        """,
+        "torch.utils.data.datapipes.iter.utils": """
+            IterableWrapperIterDataPipe
+        """,
+    },
+    "gradiron.utils.data.datapipes.map": {
+        "torch.utils.data.datapipes.map.callable": """
+            MapperMapDataPipe
+        """,
+        "torch.utils.data.datapipes.map.combinatorics": """
+            ShufflerIterDataPipe
+        """,
+        "torch.utils.data.datapipes.map.combining": """
+            ConcaterMapDataPipe ZipperMapDataPipe
+        """,
+        "torch.utils.data.datapipes.map.grouping": """
+            BatcherMapDataPipe
+        """,
+        "torch.utils.data.datapipes.map.utils": """
+            SequenceWrapperMapDataPipe
+        """,
+    },
     "gradiron.xpu": {
         "torch.xpu.graphs": """
-            is_current_stream_capturing
+            XPUGraph graph graph_pool_handle is_current_stream_capturing make_graphed_callables
+        """,
+        "torch.xpu.memory": """
+            MemPool XPUPluggableAllocator change_current_allocator empty_cache get_per_process_memory_fraction
+            max_memory_allocated max_memory_reserved mem_get_info memory_allocated memory_reserved memory_snapshot
+            memory_stats memory_stats_as_nested_dict reset_accumulated_memory_stats reset_peak_memory_stats
+            set_per_process_memory_fraction use_mem_pool
+        """,
+        "torch.xpu.random": """
+            get_rng_state get_rng_state_all initial_seed manual_seed manual_seed_all seed seed_all set_rng_state
+            set_rng_state_all
+        """,
+        "torch.xpu.streams": """
+            Event Stream
         """,
     },
 }
@@ -641,14 +711,13 @@ HOMES: dict[str, dict[str, str]] = {
 WITHOUT_FILE = {
     "torch._C": "_autograd _fft _linalg _profiler _sparse _special",
     "torch.ao.quantization": "stubs",
-    "torch.cuda": "memory random streams",
+    "torch.cuda": "memory streams",
     "torch.distributed.checkpoint": "api state_dict_loader state_dict_saver",
     "torch.distributed.elastic.multiprocessing.errors": "error_handler handlers",
     "torch.distributed.optim": "optimizer",
     "torch.distributed.pipelining": "_IR schedules stage",
     "torch.distributed.rpc": "api options",
     "torch.distributed.tensor.parallel": "api loss style",
-    "torch.fx": "_symbolic_trace subgraph_rewriter",
     "torch.jit": "_async _freeze _fuser _script _serialization _trace",
     "torch.masked": "_ops",
     "torch.profiler": "profiler",
@@ -656,5 +725,7 @@ WITHOUT_FILE = {
     "torch.testing": "_comparison _creation",
     "torch.utils.benchmark": "utils",
     "torch.utils.benchmark.utils": "common compare timer",
-    "torch.xpu": "graphs",
+    "torch.utils.data.datapipes": "_decorator",
+    "torch.utils.data.datapipes.iter": "callable combinatorics combining grouping selecting sharding utils",
+    "torch.utils.data.datapipes.map": "callable combinatorics combining grouping utils",
 }
