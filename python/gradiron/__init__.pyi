@@ -17,6 +17,7 @@ from ._C import DictType as DictType
 from .overrides import DisableTorchFunction as DisableTorchFunction
 from .overrides import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 from ._C import EnumType as EnumType
+from ._streams import Event as Event
 from ._C import FloatType as FloatType
 from .futures import Future as Future
 from ._C import FutureType as FutureType
@@ -37,6 +38,7 @@ from ._C import PyTorchFileWriter as PyTorchFileWriter
 from ._C import RRefType as RRefType
 from ._stand_ins.jit import ScriptModule as ScriptModule
 from ._types import Size as Size
+from ._streams import Stream as Stream
 from ._C import StreamObjType as StreamObjType
 from ._C import StringType as StringType
 from .types import SymBool as SymBool

@@ -77,7 +77,7 @@ def test_own_pipes_are_methods():
             return (x * x for x in range(4))
 
     assert list(Squares().filter(lambda x: x > 1).batch(2)) == [[4, 9]]
-    with pytest.raises(AttributeError, match="'Squares' object has no attribute 'nothing'"):
+    with pytest.raises(AttributeError, match="'Squares' object has no attribute 'nothing"):
         Squares().nothing  # noqa: B018
 
 

@@ -29,8 +29,8 @@ def test_parts_of_functional():
     x = T.ones(1, requires_grad=True) * 2
     assert not f._grad_postprocess(((x,),), False)[0][0].requires_grad and f._grad_postprocess((x,), True)[0] is x
     rows = ((1,), (2,))
-    assert f._tuple_postprocess(rows, (False, True)) == (1, 2) and f._tuple_postprocess(rows, (True, False)) == (1,)
-    assert f._tuple_postprocess(((1,),), (True, True)) == 1 and f._tuple_postprocess((1,), True) == 1
+    assert f._tuple_postprocess(rows, (False, True)) == (1,) and f._tuple_postprocess(rows, (True, False)) == (1, 2)
+    assert f._tuple_postprocess(rows, (True, True)) == rows and f._tuple_postprocess((1,), False) == 1
 
 
 @pytest.mark.parametrize(

@@ -416,11 +416,11 @@ def _grad_postprocess(inputs: Any, create_graph: bool) -> Any:
 
 
 def _tuple_postprocess(res: Any, to_unpack: bool | tuple[bool, bool]) -> Any:
-    """A result with only the tuples the user knows: `to_unpack` says whether the outer and the inner ones hold one tensor."""
-    outer, inner = to_unpack if isinstance(to_unpack, tuple) else (to_unpack, False)
-    if inner:
+    """A result with only the tuples the user knows: `to_unpack` says whether he gave the outer and the inner ones."""
+    outer, inner = to_unpack if isinstance(to_unpack, tuple) else (to_unpack, True)
+    if not inner:
         res = tuple(part[0] for part in res)
-    return res[0] if outer else res
+    return res if outer else res[0]
 
 
 # --- the rows and columns of a Jacobian ---
