@@ -1,6 +1,6 @@
 //! `multinomial`: draws categories by their weights.
 
-use crate::base::{DType, Device, Dims, Error, Reduction, Result, Scalar};
+use crate::base::{DType, Error, Reduction, Result, Scalar};
 use crate::cpu::random as cpu;
 use crate::operator::batch::randomness::own_draws;
 use crate::operator::bodies::conj_neg;
@@ -8,7 +8,6 @@ use crate::operator::bodies::{self, fork};
 use crate::operator::primitives::{copies, views};
 use crate::operator::row::generator::Generator;
 use crate::ops::elementwise::arithmetic as a;
-use crate::ops::reduction::reduce;
 use crate::ops::shape::slices;
 use crate::tensor::{Body, Tensor, mode};
 
@@ -65,6 +64,8 @@ fn check_extremes([least, most, sum]: [f64; 3], several: bool) -> Result<()> {
 /// The least and the largest weight, and the least sum of a row, read in one transfer.
 #[cfg(feature = "gpu")]
 fn gpu_extremes(weights: &Body) -> Result<[f64; 3]> {
+    use crate::base::{Device, Dims};
+    use crate::ops::reduction::reduce;
     let weights = &Tensor::new(weights.clone());
     let fold = |fold, t: &Tensor| -> Result<Tensor> {
         let all: Dims = (0..t.ndim()).collect();
