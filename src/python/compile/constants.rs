@@ -48,7 +48,7 @@ fn same_float(a: f64, b: f64) -> bool {
 
 /// True if two different objects are equal plain constants of one class.
 pub fn matches(value: &Bound<'_, PyAny>, expected: &Bound<'_, PyAny>) -> PyResult<bool> {
-    if !value.get_type().is(&expected.get_type()) {
+    if !value.get_type().is(expected.get_type()) {
         return Ok(false);
     }
     if is_simple(value) {
