@@ -176,7 +176,7 @@ class set_stance:
 
     Args:
         stance: `"default"`, `"force_eager"` (compiled functions run as they are), `"eager_on_recompile"` (a call that fits no
-            capture runs as it is), or `"fail_on_recompile"` (it raises).
+            capture runs as it is), or `"fail_on_recompile"` (it raises). Default: `"default"`
         skip_guard_eval_unsafe: compare arguments only before a replay. Default: `False`
         force_backend: accepted if it is a backend that captures.
 

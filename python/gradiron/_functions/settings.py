@@ -265,7 +265,8 @@ def compile(
         name: name of the function in logs.
         disable: return the function as it is. Default: `False`
         recompile_limit: how many captures are kept; `torch._dynamo.config.recompile_limit` if `None`.
-        isolate_recompiles, dynamic_shapes: accepted; captures are counted for each compiled function.
+        isolate_recompiles: accepted; captures are counted for each compiled function. Default: `False`
+        dynamic_shapes: accepted, like `dynamic`.
 
     Examples:
         >>> @torch.compile

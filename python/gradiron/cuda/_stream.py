@@ -28,7 +28,9 @@ class Event(_streams.Event):
         ...     milliseconds = start.elapsed_time(end)
     """
 
-    def __new__(cls, *args: Any, **options: Any) -> Event:
+    def __new__(
+        cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, external: bool = False
+    ) -> Event:
         return object.__new__(cls)
 
     def __init__(
@@ -86,7 +88,7 @@ class Stream(_streams.Stream):
         ...     torch.cuda.Stream().synchronize()
     """
 
-    def __new__(cls, *args: Any, **options: Any) -> Stream:
+    def __new__(cls, device: Any = None, priority: int = 0) -> Stream:
         return object.__new__(cls)
 
     def __init__(self, device: Any = None, priority: int = 0) -> None:

@@ -84,7 +84,7 @@ class DataChunk(list[Any]):
     """A batch of samples: a list.
 
     Args:
-        items: the samples.
+        iterable: the samples. Default: `()`
 
     Examples:
         >>> torch.utils.data.datapipes.datapipe.DataChunk([1, 2]).raw_iterator().__next__()
