@@ -22,6 +22,7 @@ MAY_HAVE_A_REASON = set(
     linalg_svd linalg_svdvals linalg_tensorinv linalg_tensorsolve linalg_vander lu_solve lu_unpack masked_scatter
     masked_select matrix_exp multi_margin_loss multilabel_margin_loss nuclear_norm pdist pinverse prod put
     special_polynomial svd take vander
+    hardshrink polygamma selu selu_ softshrink
     """.split()
 )
 
