@@ -96,7 +96,7 @@ fn writes_to_older_tensors_are_repeated_and_counted() -> Result<()> {
     let (x, y) = (vector(&[1.0])?, vector(&[2.0])?);
     let (program, _) = program(&[x.clone(), y.clone()], || {
         add_into(&x.body(), &x.body(), &y.body())?;
-        x.body().storage.bump();
+        x.body().storage.bump_by(1);
         Ok(vec![x.clone()])
     })?;
     let z = vector(&[7.0])?;

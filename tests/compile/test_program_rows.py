@@ -15,13 +15,14 @@ core = getattr(T, "_core", None)
 # an index is valid), or a kernel does not say what it keeps yet.
 MAY_HAVE_A_REASON = set(
     """
-    binary_cross_entropy binary_cross_entropy_with_logits cdist combinations cumprod embedding_bag grid_sampler index
+    binary_cross_entropy binary_cross_entropy_with_logits cdist combinations cumprod det embedding_bag grid_sampler index
     index_copy index_put inverse linalg_cholesky linalg_cond linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh
-    linalg_inv linalg_lstsq linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_matrix_exp
+    linalg_det linalg_inv linalg_lstsq linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_matrix_exp
     linalg_matrix_norm linalg_matrix_power linalg_matrix_sqrth linalg_norm linalg_pinv linalg_polar linalg_solve
     linalg_svd linalg_svdvals linalg_tensorinv linalg_tensorsolve linalg_vander lu_solve lu_unpack masked_scatter
     masked_select matrix_exp multi_margin_loss multilabel_margin_loss nuclear_norm pdist pinverse prod put
     special_polynomial svd take vander
+    hardshrink polygamma selu selu_ softshrink
     """.split()
 )
 
