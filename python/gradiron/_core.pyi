@@ -141,14 +141,17 @@ class CapturedProgram:
     @property
     def numbers(self) -> Any:
         """The indices of the live numbers that each replay uses anew; others are part of the program."""
-    def replay(self, known: Any, numbers: Any) -> Any:
-        """Run the kernels of the captured call on other tensors, and return new results: a list. If these tensors differ
-        from those of the captured call in more than their elements, nothing runs and a string says why.
+    def replay(self, known: Any, numbers: Any, guards: Any = None) -> Any:
+        """Run the kernels of the captured call on other tensors, and return new results: a list.
+
+        If a guard fails, nothing runs, and its number is returned. If these tensors differ from those of the captured call in
+        more than their elements, nothing runs, and a string says why.
 
         Args:
             known: tensors in place of those that `end_program` was given, in the same order. Those that are not `used`
                 may be anything.
             numbers: the live numbers.
+            guards: what the call read.
         """
     @property
     def used(self) -> Any:
