@@ -23,7 +23,7 @@ KNOWN = {
         special.digamma special.erf special.erfc special.erfinv special.exp2 special.expit special.expm1 special.gammainc
         special.gammaincc special.gammaln special.i0 special.log1p special.log_softmax special.logit special.logsumexp
         special.multigammaln special.polygamma special.psi special.round special.sinc special.softmax special.xlogy
-        special.modified_bessel_i0 nn.functional.layer_norm compiler.compile mps.is_available
+        special.modified_bessel_i0 xpu.list_gpu_processes nn.functional.layer_norm compiler.compile mps.is_available
         accelerator.synchronize mps.synchronize accelerator.empty_cache accelerator.max_memory_allocated
         accelerator.max_memory_reserved accelerator.memory_allocated accelerator.memory_reserved accelerator.memory_stats
         accelerator.reset_peak_memory_stats mps.empty_cache mps.get_rng_state mps.manual_seed mps.seed mps.set_rng_state

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import datapipes as datapipes
 from .dataloader import DataLoader, _DatasetKind, default_collate, default_convert, get_worker_info
 from .datapipes.datapipe import DataChunk, IterDataPipe, MapDataPipe, functional_datapipe
 from .dataset import (
