@@ -9,7 +9,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from . import Names, Setup, group
+from . import Names, Setup, group, steps
 
 job = group("compiled")
 
@@ -145,26 +145,7 @@ def lstm(T: Any) -> Names:
 
 
 def pinn(T: Any) -> Names:
-    """Burgers' equation, with second derivatives in the loss."""
-    T.manual_seed(0)
-    nn = T.nn
-    model = nn.Sequential(
-        nn.Linear(2, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 1)
-    )
-    x, t = T.rand(512, 1).requires_grad_(), T.rand(512, 1).requires_grad_()
-    optimizer = T.optim.Adam(model.parameters())
-
-    def run() -> Any:
-        optimizer.zero_grad()
-        u = model(T.cat([x, t], 1))
-        u_x, u_t = T.autograd.grad(u.sum(), (x, t), create_graph=True)
-        (u_xx,) = T.autograd.grad(u_x.sum(), x, create_graph=True)
-        loss = ((u_t + u * u_x - 0.01 * u_xx) ** 2).mean()
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    return {"run": run}
+    return {"run": steps.pinn(T)["step"]}
 
 
 def chain(numel: int) -> Setup:

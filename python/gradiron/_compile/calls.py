@@ -21,6 +21,7 @@ from .live import LiveNumber, plain
 from .notes import class_dict, is_rewritten
 from .reasons import Unrewritable
 from .runtime import new_unit
+from .signs import BINARY, COMPARE
 
 if TYPE_CHECKING:
     from .observer import Observer
@@ -29,15 +30,8 @@ __all__ = ["call", "forget_functions", "rewritten"]
 
 _BUILTIN = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType,
             types.ClassMethodDescriptorType)  # fmt: skip
-_BINARY = {
-    operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/", operator.floordiv: "//",
-    operator.mod: "%", operator.pow: "**", operator.matmul: "@", operator.and_: "&", operator.or_: "|", operator.xor: "^",
-    operator.lshift: "<<", operator.rshift: ">>",
-}  # fmt: skip
-_COMPARE = {
-    operator.eq: "==", operator.ne: "!=", operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=",
-    operator.is_: "is", operator.is_not: "is not",
-}  # fmt: skip
+_BINARY = {function: sign for sign, function in BINARY.items()}
+_COMPARE = {function: sign for sign, function in COMPARE.items()}
 
 
 def call(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

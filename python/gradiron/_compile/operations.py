@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import types
 from typing import TYPE_CHECKING, Any
 
@@ -12,29 +11,13 @@ from . import containers
 from .attributes import lookup
 from .guards import MISSING, is_constant
 from .live import plain
+from .signs import BINARY, COMPARE, INPLACE, MIRRORED, UNARY
 
 if TYPE_CHECKING:
     from .observer import Observer
 
 __all__ = ["binary", "compare", "formatted", "inplace", "is_printable", "tested", "unary"]
 
-_BINARY: dict[str, Any] = {
-    "+": (operator.add, "add"), "-": (operator.sub, "sub"), "*": (operator.mul, "mul"), "/": (operator.truediv, "truediv"),
-    "//": (operator.floordiv, "floordiv"), "%": (operator.mod, "mod"), "**": (operator.pow, "pow"),
-    "@": (operator.matmul, "matmul"), "<<": (operator.lshift, "lshift"), ">>": (operator.rshift, "rshift"),
-    "&": (operator.and_, "and"), "|": (operator.or_, "or"), "^": (operator.xor, "xor"),
-}  # fmt: skip
-_INPLACE: dict[str, Any] = {
-    "+": operator.iadd, "-": operator.isub, "*": operator.imul, "/": operator.itruediv, "//": operator.ifloordiv,
-    "%": operator.imod, "**": operator.ipow, "@": operator.imatmul, "<<": operator.ilshift, ">>": operator.irshift,
-    "&": operator.iand, "|": operator.ior, "^": operator.ixor,
-}  # fmt: skip
-_COMPARE: dict[str, Any] = {
-    "==": (operator.eq, "__eq__", "__eq__"), "!=": (operator.ne, "__ne__", "__ne__"),
-    "<": (operator.lt, "__lt__", "__gt__"), "<=": (operator.le, "__le__", "__ge__"),
-    ">": (operator.gt, "__gt__", "__lt__"), ">=": (operator.ge, "__ge__", "__le__"),
-}  # fmt: skip
-_UNARY: dict[str, Any] = {"-": (operator.neg, "__neg__"), "+": (operator.pos, "__pos__"), "~": (operator.invert, "__invert__")}
 _SINGLE = frozenset((type(None), bool, type(...), type(NotImplemented)))
 
 
@@ -66,10 +49,15 @@ def _has_plain_value(value: Any) -> bool:
     return isinstance(value, (int, float, complex)) or callable(value) or value is NotImplemented or isinstance(value, range)
 
 
+def _name(function: Any) -> str:
+    """Return what the method of an operator is called, without underscores."""
+    return str(function.__name__).strip("_")
+
+
 def binary(o: Observer, sign: str, left: Any, right: Any) -> Any:
     """Return `left + right`, observed."""
     left, right = plain(left), plain(right)
-    function, name = _BINARY[sign]
+    function, name = BINARY[sign], _name(BINARY[sign])
     if is_constant(left) and is_constant(right):
         return function(left, right)
     forward, backward = f"__{name}__", f"__r{name}__"
@@ -93,7 +81,7 @@ def binary(o: Observer, sign: str, left: Any, right: Any) -> Any:
 def inplace(o: Observer, sign: str, left: Any, right: Any) -> Any:
     """Return the result of `left += right`, observed."""
     left, right = plain(left), plain(right)
-    name = _BINARY[sign][1]
+    name = _name(BINARY[sign])
     if is_constant(left):
         return binary(o, sign, left, right)
     own = lookup(type(left), f"__i{name}__")
@@ -103,7 +91,7 @@ def inplace(o: Observer, sign: str, left: Any, right: Any) -> Any:
         return o.call(own, left, right)
     if isinstance(left, Tensor):
         _note_operands(o, (), left, right)
-        return _INPLACE[sign](left, right)
+        return INPLACE[sign](left, right)
     if isinstance(left, (list, dict, set)) and not o.is_fresh(left):
         o.stop(f"it changes a {type(left).__name__} that is older than the call by {sign}=")
     if isinstance(left, list):
@@ -111,14 +99,14 @@ def inplace(o: Observer, sign: str, left: Any, right: Any) -> Any:
         return left
     if isinstance(left, (dict, set)):
         _note_operands(o, (), right)
-        return _INPLACE[sign](left, right)
+        return INPLACE[sign](left, right)
     return binary(o, sign, left, right)
 
 
 def unary(o: Observer, sign: str, value: Any) -> Any:
     """Return `-value`, observed."""
     value = plain(value)
-    function, name = _UNARY[sign]
+    function, name = UNARY[sign], f"__{_name(UNARY[sign])}__"
     if is_constant(value):
         return function(value)
     _note_operands(o, (name,), value)
@@ -140,7 +128,8 @@ def compare(o: Observer, sign: str, left: Any, right: Any) -> Any:
     if sign in ("in", "not in"):
         found = _contains(o, right, left)
         return found if sign == "in" else not found
-    function, forward, backward = _COMPARE[sign]
+    function = COMPARE[sign]
+    forward, backward = (f"__{_name(COMPARE[each])}__" for each in (sign, MIRRORED[sign]))
     if is_constant(left) and is_constant(right):
         return function(left, right)
     _note_operands(o, (forward, backward, *(("__eq__",) if sign == "!=" else ())), left, right)

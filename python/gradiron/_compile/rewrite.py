@@ -283,7 +283,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Starred(self, node: ast.Starred) -> Any:
         if isinstance(node.ctx, ast.Load):
-            node.value = self.run(node.value, "star", self.visit(node.value))
+            node.value = self.run(node.value, "iterate", self.visit(node.value))
         return node
 
     def visit_Call(self, node: ast.Call) -> Any:
@@ -434,7 +434,7 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(target, ast.Subscript):
             call = self.run(target, "set_item", value, self.visit(target.value), self.visit(target.slice))
             return [ast.copy_location(ast.Expr(call), at)]
-        value = self.run(at, "unpack", value)
+        value = self.run(at, "iterate", value)
         if all(isinstance(part, ast.Name) for part in target.elts):
             return [ast.copy_location(ast.Assign([target], value), at)]
         names: list[Any] = []

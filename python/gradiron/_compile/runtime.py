@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import operator
 import sys
 import types
 from typing import Any
@@ -11,24 +10,9 @@ from typing import Any
 from . import attributes, containers
 from .notes import current, observe_code
 from .rewrite import rewrite
+from .signs import BINARY, COMPARE, INPLACE, UNARY
 
 __all__ = ["Unit", "new_unit"]
-
-_BINARY: dict[str, Any] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
-    "%": operator.mod, "**": operator.pow, "@": operator.matmul, "<<": operator.lshift, ">>": operator.rshift,
-    "&": operator.and_, "|": operator.or_, "^": operator.xor,
-}  # fmt: skip
-_INPLACE: dict[str, Any] = {
-    "+": operator.iadd, "-": operator.isub, "*": operator.imul, "/": operator.itruediv, "//": operator.ifloordiv,
-    "%": operator.imod, "**": operator.ipow, "@": operator.imatmul, "<<": operator.ilshift, ">>": operator.irshift,
-    "&": operator.iand, "|": operator.ior, "^": operator.ixor,
-}  # fmt: skip
-_COMPARE: dict[str, Any] = {
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-    "is": operator.is_, "is not": operator.is_not, "in": lambda a, b: a in b, "not in": lambda a, b: a not in b,
-}  # fmt: skip
-_UNARY: dict[str, Any] = {"-": operator.neg, "+": operator.pos, "~": operator.invert}
 
 
 def new_unit(code: types.CodeType, module: dict[str, Any]) -> tuple[types.CodeType, frozenset[str]]:
@@ -188,12 +172,6 @@ class Unit:
         return lambda given: Unit.call(function, given)
 
     @staticmethod
-    def star(value: Any) -> Any:
-        """`*value`"""
-        o = current()
-        return value if o is None else containers.walked(o, value)
-
-    @staticmethod
     def double_star(value: Any) -> Any:
         """`**value`"""
         o = current()
@@ -223,7 +201,7 @@ class Unit:
 
     @staticmethod
     def iterate(value: Any) -> Any:
-        """`for … in value`"""
+        """`for … in value`, `*value` and `a, b = value`"""
         o = current()
         return value if o is None else containers.walked(o, value)
 
@@ -233,37 +211,31 @@ class Unit:
         o = current()
         return value if o is None else _parts(containers.walked(o, value))
 
-    @staticmethod
-    def unpack(value: Any) -> Any:
-        """`a, b = value`"""
-        o = current()
-        return value if o is None else containers.walked(o, value)
-
     # Operators.
 
     @staticmethod
     def binary(sign: str, left: Any, right: Any) -> Any:
         """`left + right`"""
         o = current()
-        return _BINARY[sign](left, right) if o is None else o.binary(sign, left, right)
+        return BINARY[sign](left, right) if o is None else o.binary(sign, left, right)
 
     @staticmethod
     def inplace(sign: str, left: Any, right: Any) -> Any:
         """`left += right`"""
         o = current()
-        return _INPLACE[sign](left, right) if o is None else o.inplace(sign, left, right)
+        return INPLACE[sign](left, right) if o is None else o.inplace(sign, left, right)
 
     @staticmethod
     def unary(sign: str, value: Any) -> Any:
         """`-value`"""
         o = current()
-        return _UNARY[sign](value) if o is None else o.unary(sign, value)
+        return UNARY[sign](value) if o is None else o.unary(sign, value)
 
     @staticmethod
     def compare(sign: str, left: Any, right: Any) -> Any:
         """`left < right`"""
         o = current()
-        return _COMPARE[sign](left, right) if o is None else o.compare(sign, left, right)
+        return COMPARE[sign](left, right) if o is None else o.compare(sign, left, right)
 
     @staticmethod
     def tested(value: Any) -> Any:
