@@ -36,8 +36,12 @@ $(READY): pyproject.toml scripts/setup.sh
 	@touch $@
 
 ## make wheel    the wheel as it ships, in dist/, for any Linux since 2014
-## make build    the same, installed into the virtual environment
-wheel build: $(WHEEL)
+wheel: build
+	rm -rf dist
+	$(BIN)/python scripts/wheel.py --smallest
+
+## make build    the same, packed in seconds and installed into the virtual environment
+build: $(WHEEL)
 
 $(WHEEL): $(SOURCES) build.rs Cargo.toml macros/Cargo.toml Cargo.lock pyproject.toml $(READY)
 	rm -rf dist
