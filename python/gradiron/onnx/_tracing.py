@@ -1,0 +1,295 @@
+"""Graphs of the operators that a module executes on example inputs, with its sizes as nodes."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import linecache
+import operator
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from types import FunctionType
+from typing import Any
+
+from .._core import Tensor
+from .._types import Size
+from ..autograd.grad_mode import no_grad
+from ..fx import _patching
+from ..fx._names import is_of_library, library_path
+from ..fx.experimental._recording import VALUES, Followed, MakeTracer, OperatorMode, Recorder, run_recorded
+from ..fx.graph import Graph
+from ..fx.node import Node
+from ..fx.proxy import Proxy, TraceError
+from ..nn import Module
+from ..utils import _pytree as pytree
+from ._forms import find_form
+from ._sizes import SizeInt, TracedSize, element_count, size_along
+
+__all__ = ["ExportTracer", "is_tracing", "named_tensors", "trace"]
+
+# Rooms whose names stand before those of their functions.
+_ROOMS = ("fft", "linalg")
+_COUNTS = frozenset(("nelement", "numel"))
+_depth = 0
+
+
+def is_tracing() -> bool:
+    """Return whether a module is being traced for an export."""
+    return _depth > 0
+
+
+def public_name(path: str) -> str:
+    """Return the name of an operator in the table of forms: that of the function, with `linalg.` or `fft.` before it.
+
+    Args:
+        path: path of the function. Those of others keep it.
+    """
+    *rooms, name = path.split(".")
+    if rooms and rooms[0] not in ("torch", "gradiron", "None"):
+        return path
+    if rooms[1:2] == ["ops"]:
+        return path.removeprefix("torch.ops.")
+    return f"{rooms[-1]}.{name}" if rooms and rooms[-1] in _ROOMS else name
+
+
+def named_tensors(model: Module) -> dict[str, Tensor]:
+    """Return the parameters and buffers of a module by the names of its `state_dict`, and its other tensors.
+
+    Args:
+        model: module.
+    """
+    found: dict[str, Tensor] = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    for path, module in model.named_modules():
+        for name, value in vars(module).items():
+            if isinstance(value, Tensor):
+                found.setdefault(f"{path}.{name}" if path else name, value)
+    return found
+
+
+class ExportTracer(MakeTracer):
+    """Holds the graph of an export. Parameters and buffers keep their names.
+
+    Args:
+        model: module that is traced.
+    """
+
+    def __init__(self, model: Module) -> None:
+        super().__init__()
+        self.root, self.graph = Module(), Graph(tracer_cls=type(self))
+        self.held = named_tensors(model)
+        self.tensor_attrs = {tensor: name for name, tensor in self.held.items()}
+        self._versions = {name: tensor._version for name, tensor in self.held.items()}
+        self.paths = {module: path for path, module in model.named_modules()}
+        self.modules: list[str] = []
+
+    def tensor(self, name: str) -> Tensor:
+        """Return the tensor of a node that reads an attribute.
+
+        Args:
+            name: its name.
+        """
+        found = self.held.get(name)
+        return getattr(self.root, name) if found is None else found
+
+    def create_arg(self, a: Any) -> Any:
+        """Return an argument as a node holds it.
+
+        Args:
+            a: argument.
+        """
+        if isinstance(a, SizeInt):
+            return a.node
+        if isinstance(a, Size):
+            return tuple(map(self.create_arg, a))
+        if isinstance(a, Tensor) and not isinstance(a, Followed):
+            name = self.tensor_attrs.get(a)
+            if name and a._version != self._versions.get(name, a._version):
+                raise TraceError(f"'{name}' is read after the module has written into it, which a graph cannot hold{self.line()}")
+        return super().create_arg(a)
+
+    def create_node(self, *args: Any, **kwargs: Any) -> Node:
+        node = super().create_node(*args, **kwargs)
+        node.meta.update(line=self.line(), module=self.modules[-1] if self.modules else "")
+        return node
+
+    def line(self) -> str:
+        """Return the line of the user's program that is being traced, as an error tells it."""
+        frame = self._find_user_frame()
+        if frame is None:
+            return ""
+        name, number = frame.f_code.co_filename, frame.f_lineno
+        return f'\n  File "{name}", line {number}, in {frame.f_code.co_name}\n    {linecache.getline(name, number).strip()}'
+
+
+class ExportRecorder(Recorder):
+    """Writes down what a module does. What has a form is one node; what has none and is written in Python is traced through.
+
+    Args:
+        tracer: what holds the graph.
+    """
+
+    tracer: ExportTracer
+
+    def __init__(self, tracer: ExportTracer) -> None:
+        super().__init__(tracer)
+        # The nodes whose values no input and no parameter decides.
+        self._free: set[Node] = set()
+
+    def number(self, target: Callable[..., Any], args: tuple[Any, ...], value: int) -> SizeInt:
+        """Add the node of a number that is computed from sizes.
+
+        Args:
+            target: what it calls.
+            args: arguments.
+            value: the number on the example.
+        """
+        node = self.tracer.create_proxy("call_function", target, args, {}).node
+        node.meta["number"] = value
+        self._free.add(node)
+        return SizeInt(value, node, self.number)
+
+    def call(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Execute an operator and write it down, or trace through one that is written in Python and has no form."""
+        if isinstance(func, FunctionType) and is_of_library(func.__module__) and not self._is_one_node(func):
+            with OperatorMode(self):
+                return inspect.unwrap(func)(*args, **kwargs)
+        return super().call(func, args, kwargs)
+
+    def _call(self, func: Any, args: Any, kwargs: Any) -> Any:
+        leaves = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Followed)]
+        for leaf in leaves:
+            if leaf._written != leaf._version and not _gets_back(func, leaf, args):
+                raise TraceError(
+                    "a tensor is used after a view of it, or what it is a view of, has been written into, which a graph cannot "
+                    f"hold{self.tracer.line()}"
+                )
+        if getattr(func, "__name__", "") == "__setitem__":
+            func(*args)
+            node = self.tracer.create_proxy("call_function", operator.setitem, args, {}).node
+            node.meta["operator"] = "setitem"
+            self.impure.add(node)
+            self._note(node, [args[0]])
+            made = None
+        else:
+            made = super()._call(func, args, kwargs)
+            outputs = pytree.tree_leaves(made)
+            first = next((leaf for leaf in outputs if isinstance(leaf, Followed)), None)
+            if first is not None and not (node := _origin(first._proxy.node)).meta.get("results"):
+                self._note(node, outputs)
+        for leaf in leaves[:1]:
+            leaf._written = leaf._version
+        return made
+
+    def _note(self, node: Node, outputs: list[Any]) -> None:
+        """Notes what the results of a node look like, and their values where the program alone decides them."""
+        node.meta["results"] = [(tuple(leaf.shape), leaf.dtype) if isinstance(leaf, Tensor) else None for leaf in outputs]
+        if node not in self.random and all(each in self._free or self._is_constant(each) for each in node.all_input_nodes):
+            self._free.add(node)
+            node.meta["values"] = [leaf.detach().clone() if isinstance(leaf, Tensor) else leaf for leaf in outputs]
+
+    def _is_constant(self, node: Node) -> bool:
+        return node.op == "get_attr" and node.target not in self.tracer.held
+
+    def _plain(self, name: str, result: Any, args: Any, kwargs: Any) -> Any:
+        if not args or not isinstance(args[0], Tensor):
+            return result
+        if isinstance(result, Size):
+            return TracedSize(self.number(size_along, (args[0], dim), size) for dim, size in enumerate(result))
+        if name == "size":
+            (dim,) = (*args[1:], *kwargs.values())
+            return self.number(size_along, (args[0], dim), result)
+        if name in _COUNTS:
+            return self.number(element_count, (args[0],), result)
+        read = [leaf._proxy.node for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Followed)]
+        if name in VALUES and not all(_origin(node) in self._free for node in read):
+            raise TraceError(
+                f"symbolically traced variables cannot be used as inputs to control flow: {name} of a tensor that depends on an "
+                f"input{self.tracer.line()}"
+            )
+        return result
+
+    def _write(self, func: Any, name: str, getter: bool, args: Any, kwargs: Any) -> tuple[str, Proxy]:
+        path, proxy = super()._write(func, name, getter, args, kwargs)
+        proxy.node.meta["operator"] = public_name(path)
+        return path, proxy
+
+    def patch(self, patcher: _patching.Patcher) -> None:
+        """Has everything come by here that executes operators, and the calls of modules."""
+        super().patch(patcher)
+        stack, call = self.tracer.modules, Module.__call__
+
+        @functools.wraps(call)
+        def called(module: Module, *args: Any, **kwargs: Any) -> Any:
+            stack.append(self.tracer.paths.get(module, type(module).__name__))
+            try:
+                return call(module, *args, **kwargs)
+            finally:
+                stack.pop()
+
+        patcher.patch_method(Module, "__call__", called)
+
+    def _is_one_node(self, function: Callable[..., Any]) -> bool:
+        return find_form(public_name(library_path(function) or f"{function.__module__}.{function.__name__}")) is not None
+
+
+def _origin(node: Node) -> Node:
+    """The call that returned a result, where it returned several."""
+    return node.args[0] if node.target is operator.getitem and "operator" not in node.meta else node  # type: ignore[return-value]
+
+
+def _gets_back(func: Any, leaf: Any, args: Any) -> bool:
+    """Whether a tensor gets back the view of it that was written into, as `x[0] += 1` does at its end."""
+    if getattr(func, "__name__", "") != "__setitem__" or leaf is not args[0] or not isinstance(args[2], Followed):
+        return False
+    return leaf._written + 1 == leaf._version == args[2]._version
+
+
+@contextlib.contextmanager
+def _unchanged(model: Module) -> Iterator[None]:
+    """A `with` block that leaves the modules with the attributes that they have before it, and the buffers with their values."""
+    before = {module: {name: _copied(value) for name, value in vars(module).items()} for module in model.modules()}
+    buffers = [(buffer, buffer._version, buffer.clone()) for buffer in model.buffers()]
+    try:
+        yield
+    finally:
+        for module, names in before.items():
+            vars(module).clear()
+            vars(module).update(names)
+        with no_grad():
+            for buffer, version, value in buffers:
+                if buffer._version != version:
+                    buffer.copy_(value)
+
+
+def _copied(value: Any) -> Any:
+    return value.copy() if type(value) in (dict, OrderedDict) else value
+
+
+def trace(model: Module, names: Sequence[str], inputs: Sequence[Tensor], call: Callable[..., Any]) -> ExportTracer:
+    """Run a module once and return the tracer that holds the graph.
+
+    Args:
+        model: module.
+        names: names of the inputs.
+        inputs: tensors.
+        call: function of these tensors that calls the module.
+    """
+    global _depth
+    tracer = ExportTracer(model)
+    recorder = ExportRecorder(tracer)
+    proxies = [tracer.create_proxy("placeholder", name, (), {}) for name in names]
+    for proxy, value in zip(proxies, inputs, strict=True):
+        proxy.node.meta["results"] = [(tuple(value.shape), value.dtype)]
+
+    def results(*tensors: Any) -> list[Any]:
+        return [leaf for leaf in pytree.tree_leaves(call(*tensors)) if leaf is not None]
+
+    _depth += 1
+    try:
+        with no_grad(), _unchanged(model):
+            # A module that writes into its input must not write into the example.
+            run_recorded(results, [value.detach().clone() for value in inputs], proxies, tracer, recorder)
+    finally:
+        _depth -= 1
+    return tracer

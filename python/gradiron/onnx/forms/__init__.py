@@ -1,0 +1,33 @@
+"""What operators are in ONNX, one module for each family."""
+
+from . import (
+    attention,
+    creation,
+    indexing,
+    layers,
+    losses,
+    normalization,
+    pointwise,
+    pooling,
+    products,
+    recurrent,
+    reductions,
+    resizing,
+    shapes,
+)
+
+__all__ = [
+    "attention",
+    "creation",
+    "indexing",
+    "layers",
+    "losses",
+    "normalization",
+    "pointwise",
+    "pooling",
+    "products",
+    "recurrent",
+    "reductions",
+    "resizing",
+    "shapes",
+]
