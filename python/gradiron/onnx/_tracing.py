@@ -50,6 +50,8 @@ def public_name(path: str) -> str:
         return path
     if rooms[1:2] == ["ops"]:
         return path.removeprefix("torch.ops.")
+    if rooms[-1:] == ["Tensor"] and find_form(f"Tensor.{name}"):
+        return f"Tensor.{name}"
     return f"{rooms[-1]}.{name}" if rooms and rooms[-1] in _ROOMS else name
 
 
@@ -164,6 +166,8 @@ class ExportRecorder(Recorder):
                     "a tensor is used after a view of it, or what it is a view of, has been written into, which a graph cannot "
                     f"hold{self.tracer.line()}"
                 )
+        version = leaves[0]._version if leaves else 0
+        node: Node | None = None
         if getattr(func, "__name__", "") == "__setitem__":
             func(*args)
             node = self.tracer.create_proxy("call_function", operator.setitem, args, {}).node
@@ -177,8 +181,10 @@ class ExportRecorder(Recorder):
             first = next((leaf for leaf in outputs if isinstance(leaf, Followed)), None)
             if first is not None and not (node := _origin(first._proxy.node)).meta.get("results"):
                 self._note(node, outputs)
-        for leaf in leaves[:1]:
-            leaf._written = leaf._version
+        if leaves and leaves[0]._version != version:
+            leaves[0]._written = leaves[0]._version
+            if node is not None:
+                node.meta["writes"] = True
         return made
 
     def _note(self, node: Node, outputs: list[Any]) -> None:

@@ -197,8 +197,7 @@ class _Translation:
 
     def _replace_written(self, node: Node, found: Any) -> None:
         """What an operator wrote into stands for its result from now on."""
-        name = node.meta["operator"]
-        if (name == "setitem" or (name.endswith("_") and not name.endswith("__"))) and isinstance(node.args[0], Node):
+        if "writes" in node.meta and isinstance(node.args[0], Node):
             self.made[node.args[0]] = found
 
     def number(self, node: Node) -> Value:

@@ -186,3 +186,86 @@ def _one_hot(g: Writer, input: Any, num_classes: int = -1) -> Any:
     if num_classes == -1:
         g.refuse("The number of classes has to be given.")
     return g.OneHot(input, g.cast(num_classes, gradiron.int64), g.constant(gradiron.tensor([0, 1])), dtype=gradiron.int64)
+
+
+@form("take_along_dim")
+def _take_along_dim(g: Writer, input: Any, indices: Any, dim: int | None = None) -> Any:
+    if dim is None:
+        return g.Gather(g.reshape(input, [-1]), g.reshape(indices, [-1]), axis=0)
+    dim %= input.ndim
+    if any(one != other for at, (one, other) in enumerate(zip(input.shape, indices.shape, strict=True)) if at != dim):
+        g.refuse("Its tensors have to have the same shape in all other dimensions.")
+    return g.GatherElements(input, indices, axis=dim)
+
+
+@form("take")
+def _take(g: Writer, input: Any, index: Any) -> Any:
+    return g.Gather(g.reshape(input, [-1]), index, axis=0)
+
+
+@form("index_put")
+def _index_put(g: Writer, input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    if accumulate:
+        g.refuse("accumulate=True is not supported.")
+    return _setitem(g, input, tuple(slice(None) if each is None else each for each in indices), values)
+
+
+@form("index_fill")
+def _index_fill(g: Writer, input: Any, dim: int, index: Any, value: Any) -> Any:
+    return _setitem(g, input, (*[slice(None)] * (dim % input.ndim), index), value)
+
+
+@form("index_copy")
+def _index_copy(g: Writer, input: Any, dim: int, index: Any, source: Any) -> Any:
+    return _setitem(g, input, (*[slice(None)] * (dim % input.ndim), index), source)
+
+
+@form("index_add")
+def _index_add(g: Writer, input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
+    g.need(16)
+    dim %= input.ndim
+    shape = g.Shape(source, dtype=gradiron.int64)
+    spread = g.Expand(g.unsqueeze(g.cast(index, gradiron.int64), *_others(input.ndim, dim)), shape)
+    added = source if alpha == 1 else g.Mul(source, alpha)
+    return g.ScatterElements(input, spread, added, axis=dim, reduction="add")
+
+
+def _others(rank: int, dim: int) -> list[int]:
+    return [each for each in range(rank) if each != dim]
+
+
+_REDUCTIONS = {"sum": ("add", 16), "prod": ("mul", 16), "amax": ("max", 18), "amin": ("min", 18)}
+
+
+@form("scatter_reduce")
+def _scatter_reduce(
+    g: Writer, input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
+) -> Any:
+    if not include_self or reduce not in _REDUCTIONS:
+        g.refuse("Only sum, prod, amax and amin with include_self=True are supported.")
+    kind, opset = _REDUCTIONS[reduce]
+    g.need(opset)
+    return g.ScatterElements(input, index, src, axis=dim, reduction=kind)
+
+
+@form("embedding_bag")
+def _embedding_bag(
+    g: Writer,
+    input: Any,
+    weight: Any,
+    offsets: Any = None,
+    max_norm: Any = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: Any = None,
+) -> Any:
+    if input.ndim != 2 or max_norm is not None or padding_idx is not None:
+        g.refuse("Only bags that are rows of a matrix are supported, without max_norm and padding_idx.")
+    rows = g.Gather(weight, input, axis=0)
+    if per_sample_weights is not None:
+        rows = g.Mul(rows, g.unsqueeze(per_sample_weights, 2))
+    return g.reduce({"mean": "ReduceMean", "sum": "ReduceSum", "max": "ReduceMax"}[mode], rows, [1], False)

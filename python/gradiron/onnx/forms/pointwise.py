@@ -22,8 +22,11 @@ _SAME = {
     "acos": "Acos",
     "acosh": "Acosh",
     "arccos": "Acos",
+    "arccosh": "Acosh",
     "arcsin": "Asin",
+    "arcsinh": "Asinh",
     "arctan": "Atan",
+    "arctanh": "Atanh",
     "asin": "Asin",
     "asinh": "Asinh",
     "atan": "Atan",
@@ -294,6 +297,51 @@ def _addcdiv(g: Writer, input: Any, tensor1: Any, tensor2: Any, *, value: Any = 
     return g.Add(input, g.Mul(g.Div(tensor1, tensor2), value))
 
 
+@form("xlogy")
+def _xlogy(g: Writer, input: Any, other: Any) -> Any:
+    x, y = pair(g, input, other)
+    zero = g.Equal(x, g.value(0, g.dtype), dtype=gradiron.bool)
+    nothing = g.And(zero, g.Not(g.IsNaN(y, dtype=gradiron.bool)))
+    return g.Where(nothing, g.value(0, g.dtype), g.Mul(x, g.Log(y)), dtype=g.dtype)
+
+
+@form("logaddexp")
+def _logaddexp(g: Writer, input: Any, other: Any) -> Any:
+    x, y = pair(g, input, other)
+    return g.Add(g.Max(x, y), g.Log(g.Add(g.Exp(g.Neg(g.Abs(g.Sub(x, y)))), 1)))
+
+
+@form("heaviside")
+def _heaviside(g: Writer, input: Any, values: Any) -> Any:
+    zero = g.value(0, g.dtype)
+    above = g.cast(g.Greater(input, zero, dtype=gradiron.bool), g.dtype)
+    return g.Where(g.Equal(input, zero, dtype=gradiron.bool), values, above, dtype=g.dtype)
+
+
+@form("sinc")
+def _sinc(g: Writer, input: Any) -> Any:
+    angle = g.Mul(g.cast(input, g.dtype), math.pi)
+    one = g.value(1, g.dtype)
+    zero = g.Equal(angle, g.value(0, g.dtype), dtype=gradiron.bool)
+    angle = g.Where(zero, one, angle, dtype=g.dtype)
+    return g.Where(zero, one, g.Div(g.Sin(angle), angle), dtype=g.dtype)
+
+
+def _add_shift(names: tuple[str, ...], direction: str) -> None:
+    @form(*names)
+    def write(g: Writer, input: Any, other: Any) -> Any:
+        input, other = pair(g, input, other)
+        if g.dtype == gradiron.uint8:
+            return g.BitShift(input, other, direction=direction)
+        # ONNX shifts unsigned integers only.
+        factor = g.Pow(g.value(2, g.dtype), other)
+        return g.Mul(input, factor) if direction == "LEFT" else _floor_divide(g, input, factor)
+
+
+_add_shift(("bitwise_left_shift", "__lshift__"), "LEFT")
+_add_shift(("bitwise_right_shift", "__rshift__"), "RIGHT")
+
+
 # Comparisons and logic.
 
 _COMPARISONS = {
@@ -369,6 +417,15 @@ def _isinf(g: Writer, input: Any) -> Any:
 @form("isfinite")
 def _isfinite(g: Writer, input: Any) -> Any:
     return g.Not(g.Or(g.IsInf(input, dtype=gradiron.bool), g.IsNaN(input, dtype=gradiron.bool)))
+
+
+@form("isclose")
+def _isclose(g: Writer, input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
+    if equal_nan:
+        g.refuse("equal_nan is not supported.")
+    x, y = common(g, input, other)
+    near = g.Add(g.Mul(g.Abs(y), rtol), atol)
+    return g.Or(g.LessOrEqual(g.Abs(g.Sub(x, y)), near, dtype=gradiron.bool), g.Equal(x, y, dtype=gradiron.bool))
 
 
 @form("where")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import gradiron
@@ -126,13 +127,27 @@ def adaptive(g: Writer, kind: str, spatial: int, input: Any, output_size: Any) -
 
 
 def _averaged(g: Writer, x: Any, sizes: list[int], wanted: list[int]) -> Any:
-    """Means over windows of different sizes: along each dimension a product with a matrix."""
-    rank = x.ndim
-    for dim, (size, count) in enumerate(zip(sizes, wanted, strict=True), rank - len(sizes)):
+    """Means over windows of different sizes."""
+    matrices = []
+    for size, count in zip(sizes, wanted, strict=True):
         matrix = gradiron.zeros(size, count, dtype=x.dtype)
         for at in range(count):
             start, stop = at * size // count, -(-(at + 1) * size // count)
             matrix[start:stop, at] = 1 / (stop - start)
+        matrices.append(matrix)
+    return along_last(g, x, x.ndim, matrices)
+
+
+def along_last(g: Writer, x: Any, rank: int, matrices: Sequence[Any]) -> Any:
+    """Return the products of a value with matrices, one for each of its last dimensions.
+
+    Args:
+        g: writer.
+        x: value.
+        rank: its number of dimensions.
+        matrices: matrices of shape (size before, size after).
+    """
+    for dim, matrix in enumerate(matrices, rank - len(matrices)):
         if dim == rank - 1:
             x = g.MatMul(x, matrix)
         else:

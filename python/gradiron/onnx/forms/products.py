@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import string
 from typing import Any
+
+import gradiron
 
 from .._forms import form
 from .._writer import Value, Writer
@@ -11,7 +14,7 @@ from .shapes import listed, swapped
 __all__: list[str] = []
 
 
-@form("matmul", "mm", "bmm", "mv", "__matmul__")
+@form("bmm", "linalg.matmul", "matmul", "mm", "mv", "__matmul__")
 def _matmul(g: Writer, input: Any, other: Any) -> Any:
     return g.MatMul(input, other)
 
@@ -63,3 +66,55 @@ def _linear(g: Writer, input: Any, weight: Any, bias: Any = None) -> Any:
 def _bilinear(g: Writer, input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     made = g.Einsum(input1, weight, input2, equation="...i,oij,...j->...o")
     return made if bias is None else g.Add(made, bias)
+
+
+@form("linalg.vecdot")
+def _vecdot(g: Writer, x: Any, y: Any, *, dim: int = -1) -> Any:
+    return g.reduce("ReduceSum", g.Mul(x, y), [dim], False)
+
+
+@form("linalg.multi_dot")
+def _multi_dot(g: Writer, tensors: Any) -> Any:
+    made = tensors[0]
+    for each in tensors[1:]:
+        made = g.MatMul(made, each)
+    return made
+
+
+@form("det", "linalg.det")
+def _det(g: Writer, input: Any) -> Any:
+    return g.Det(input)
+
+
+@form("cross", "linalg.cross")
+def _cross(g: Writer, input: Any, other: Any, dim: int | None = None) -> Any:
+    if dim is None:
+        dim = -1 if g.called == "linalg.cross" else next(at for at, size in enumerate(input.shape) if size == 3)
+    parts = [
+        [g.Gather(x, gradiron.tensor([at % 3 for at in (start, start + 1, start + 2)]), axis=dim) for start in (1, 2)]
+        for x in (input, other)
+    ]
+    (one, two), (ours, theirs) = parts
+    return g.Sub(g.Mul(one, theirs), g.Mul(two, ours))
+
+
+@form("cdist")
+def _cdist(g: Writer, x1: Any, x2: Any, p: float = 2.0, compute_mode: Any = None) -> Any:
+    apart = g.Sub(g.unsqueeze(x1, x1.ndim - 1), g.unsqueeze(x2, x2.ndim - 2))
+    if p not in (1, 2):
+        g.refuse("Only p=1 and p=2 are supported.")
+    return g.reduce(f"ReduceL{int(p)}", apart, [-1], False)
+
+
+@form("tensordot")
+def _tensordot(g: Writer, a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
+    if isinstance(dims, int):
+        dims = (list(range(a.ndim - dims, a.ndim)), list(range(dims)))
+    ours, theirs = ([dim % x.ndim for dim in each] for x, each in zip((a, b), dims, strict=True))
+    letters = string.ascii_letters
+    first = letters[: a.ndim]
+    second = list(letters[a.ndim : a.ndim + b.ndim])
+    for mine, other in zip(ours, theirs, strict=True):
+        second[other] = first[mine]
+    left = [each for each in (*first, *second) if each not in {first[dim] for dim in ours}]
+    return g.Einsum(a, b, equation=f"{first},{''.join(second)}->{''.join(left)}")

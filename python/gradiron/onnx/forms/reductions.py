@@ -284,3 +284,10 @@ def _sort(g: Writer, input: Any, dim: int = -1, descending: bool = False, stable
 @form("argsort")
 def _argsort(g: Writer, input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     return _sort(g, input, dim, descending)[1]
+
+
+@form("nansum")
+def _nansum(g: Writer, input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    input = g.cast(input, g.dtype)
+    known = g.Where(g.IsNaN(input, dtype=gradiron.bool), g.value(0, g.dtype), input, dtype=g.dtype)
+    return g.reduce("ReduceSum", known, dims_of(input, dim), keepdim)

@@ -6,10 +6,11 @@ from typing import Any
 
 import gradiron
 
+from ...nn.functional import interpolate
 from .._forms import form
 from .._writer import Value, Writer
 from .layers import each_of
-from .pooling import adaptive
+from .pooling import adaptive, along_last
 
 __all__: list[str] = []
 
@@ -38,8 +39,8 @@ def _interpolate(
     if mode == "area":
         return adaptive(g, "Average", spatial, input, list(g.shape[2:]))
     if antialias:
-        g.need(18)
-    options: dict[str, Any] = {"mode": _KINDS[mode], "antialias": int(antialias) or None}
+        return _antialiased(g, input, spatial, mode, align_corners)
+    options: dict[str, Any] = {"mode": _KINDS[mode]}
     if mode == "nearest":
         options.update(coordinate_transformation_mode="asymmetric", nearest_mode="floor")
     elif mode == "nearest-exact":
@@ -57,6 +58,18 @@ def _interpolate(
         size = known
     sizes = [*g.shape_of(input)[:2], *each_of(size, spatial)]
     return g.Resize(input, None, None, [each if isinstance(each, Value) else int(each) for each in sizes], **options)
+
+
+def _antialiased(g: Writer, input: Any, spatial: int, mode: str, align_corners: bool | None) -> Any:
+    """Products with the matrices that resize vectors, as ONNX filters otherwise."""
+    sizes, wanted = input.shape[-spatial:], g.shape[-spatial:]
+    if None in (*sizes, *wanted):
+        g.refuse("With antialias, the sizes have to be known.")
+    matrices = [
+        interpolate(gradiron.eye(size).reshape(size, 1, size, 1), (count, 1), None, mode, align_corners, antialias=True)
+        for size, count in zip(sizes, wanted, strict=True)
+    ]
+    return along_last(g, input, input.ndim, [matrix[:, 0, :, 0].to(input.dtype) for matrix in matrices])
 
 
 _SAMPLES = {"bilinear": "linear", "nearest": "nearest", "bicubic": "cubic"}

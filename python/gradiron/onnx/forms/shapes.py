@@ -209,7 +209,7 @@ def _vstack(g: Writer, tensors: Sequence[Any]) -> Any:
     return stack(g, tensors) if tensors[0].ndim == 1 else _cat(g, tensors)
 
 
-@form("split", "chunk", "tensor_split", "split_with_sizes", "unsafe_chunk", "unsafe_split")
+@form("chunk", "split", "split_with_sizes", "tensor_split", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes")
 def _split(g: Writer, input: Any, parts: Any = None, dim: int = 0, **named: Any) -> Any:
     found = [shape[dim] for shape, _ in g.results]
     if len(found) == 1:
@@ -217,6 +217,31 @@ def _split(g: Writer, input: Any, parts: Any = None, dim: int = 0, **named: Any)
     if None in found:
         g.refuse("The dimension that is split is dynamic.")
     return g.several("Split", input, found, outputs=len(found), axis=dim)
+
+
+@form("hsplit")
+def _hsplit(g: Writer, input: Any, parts: Any) -> Any:
+    return _split(g, input, parts, 0 if input.ndim == 1 else 1)
+
+
+@form("vsplit")
+def _vsplit(g: Writer, input: Any, parts: Any) -> Any:
+    return _split(g, input, parts, 0)
+
+
+@form("column_stack")
+def _column_stack(g: Writer, tensors: Sequence[Any]) -> Any:
+    return _cat(g, [g.unsqueeze(each, 1) if each.ndim == 1 else each for each in tensors], 1)
+
+
+@form("broadcast_tensors")
+def _broadcast_tensors(g: Writer, *tensors: Any) -> Any:
+    given = listed(tensors)
+    total = given[0]
+    for each in given[1:]:
+        total = g.Add(g.cast(total, g.dtype), g.cast(each, g.dtype))
+    shape = g.Shape(total, dtype=gradiron.int64)
+    return tuple(g.Expand(each, shape) for each in given)
 
 
 @form("unbind")
@@ -284,16 +309,104 @@ def _meshgrid(g: Writer, *tensors: Any, indexing: str = "ij") -> Any:
     )
 
 
+def _triangle(g: Writer, input: Any, diagonal: Any, upper: bool) -> Any:
+    if g.opset >= 14:
+        return g.Trilu(input, g.cast(diagonal, gradiron.int64), upper=int(upper))
+    rows, columns = input.shape[-2:]
+    if rows is None or columns is None:
+        g.refuse("The size of the matrices is dynamic.", 14)
+    ones = gradiron.ones(rows, columns, dtype=gradiron.bool)
+    mask = ones.triu(diagonal) if upper else ones.tril(diagonal)
+    return g.Where(mask, input, g.cast(0, input.dtype), dtype=input.dtype)
+
+
 @form("tril")
 def _tril(g: Writer, input: Any, diagonal: int = 0) -> Any:
-    g.need(14)
-    return g.Trilu(input, g.cast(diagonal, gradiron.int64), upper=0)
+    return _triangle(g, input, diagonal, upper=False)
 
 
 @form("triu")
 def _triu(g: Writer, input: Any, diagonal: int = 0) -> Any:
-    g.need(14)
-    return g.Trilu(input, g.cast(diagonal, gradiron.int64), upper=1)
+    return _triangle(g, input, diagonal, upper=True)
+
+
+@form("diagonal", "linalg.diagonal")
+def diagonal(g: Writer, input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """Write the diagonal of matrices.
+
+    Args:
+        g: writer.
+        input: value.
+        offset: which diagonal.
+        dim1, dim2: dimensions of the matrices.
+    """
+    rank = input.ndim
+    dim1, dim2 = dim1 % rank, dim2 % rank
+    rows, columns = input.shape[dim1], input.shape[dim2]
+    if rows is None or columns is None:
+        g.refuse("The size of the matrices is dynamic.")
+    places = gradiron.arange(rows * columns).reshape(rows, columns).diagonal(offset)
+    rest = [dim for dim in range(rank) if dim not in (dim1, dim2)]
+    flat = g.reshape(permuted(g, input, [*rest, dim1, dim2]), [*(g.size(input, dim) for dim in rest), -1])
+    return g.Gather(flat, places, axis=len(rest))
+
+
+@form("trace")
+def _trace(g: Writer, input: Any) -> Any:
+    return g.reduce("ReduceSum", diagonal(g, input), None, False)
+
+
+@form("rot90")
+def _rot90(g: Writer, input: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Any:
+    first, second = dims
+    if k % 4 == 0:
+        return input
+    if k % 4 == 2:
+        return g.Slice(input, [-1, -1], [-END, -END], list(dims), [-1, -1])
+    turned = swapped(g, input, input.ndim, first, second)
+    return g.Slice(turned, [-1], [-END], [first if k % 4 == 1 else second], [-1])
+
+
+@form("diff")
+def _diff(g: Writer, input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    if prepend is not None or append is not None:
+        g.refuse("prepend and append are not supported.")
+    for _ in range(n):
+        later, earlier = g.slice(input, dim, 1, END), g.slice(input, dim, 0, -1)
+        input = g.Sub(later, earlier)
+    return input
+
+
+@form("Tensor.unfold")
+def _unfold_dimension(g: Writer, input: Any, dimension: int, size: int, step: int) -> Any:
+    count = g.shape[dimension]
+    if count is None:
+        g.refuse("The size of the dimension is dynamic.")
+    places = (gradiron.arange(count) * step).unsqueeze(1) + gradiron.arange(size)
+    dim = dimension % input.ndim
+    windows = g.Gather(input, places, axis=dim)
+    order = [at for at in range(input.ndim + 1) if at != dim + 1]
+    return permuted(g, windows, [*order, dim + 1])
+
+
+@form("fold")
+def _fold(
+    g: Writer,
+    input: Any,
+    output_size: Any,
+    kernel_size: Any,
+    dilation: Any = 1,
+    padding: Any = 0,
+    stride: Any = 1,
+) -> Any:
+    g.need(18)
+    if input.ndim != 3:
+        g.refuse("It needs a batch dimension.")
+    image, kernel, gaps, room, steps = (
+        list(each) if isinstance(each, (list, tuple)) else [each, each]
+        for each in (output_size, kernel_size, dilation, padding, stride)
+    )
+    return g.Col2Im(input, image, kernel, dilations=gaps, pads=room * 2, strides=steps)
 
 
 # Spatial rearrangements.
