@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType
 from typing import Any
 
+import gradiron
+
 from .._core import Tensor
 from .._types import Size
 from ..autograd.grad_mode import no_grad
@@ -22,6 +24,7 @@ from ..fx.graph import Graph
 from ..fx.node import Node
 from ..fx.proxy import Proxy, TraceError
 from ..nn import Module
+from ..overrides import DisableTorchFunction
 from ..utils import _pytree as pytree
 from ._forms import find_form
 from ._sizes import SizeInt, TracedSize, element_count, size_along
@@ -104,16 +107,22 @@ class ExportTracer(MakeTracer):
             return a.node
         if isinstance(a, Size):
             return tuple(map(self.create_arg, a))
-        if isinstance(a, Tensor) and not isinstance(a, Followed):
-            name = self.tensor_attrs.get(a)
-            if name and a._version != self._versions.get(name, a._version):
-                raise TraceError(f"'{name}' is read after the module has written into it, which a graph cannot hold{self.line()}")
         return super().create_arg(a)
 
     def create_node(self, *args: Any, **kwargs: Any) -> Node:
         node = super().create_node(*args, **kwargs)
         node.meta.update(line=self.line(), module=self.modules[-1] if self.modules else "")
         return node
+
+    def require_unwritten(self, tensor: Tensor) -> None:
+        """Raise an error if a parameter or buffer is not any more what it was when the trace began.
+
+        Args:
+            tensor: tensor that is read.
+        """
+        name = self.tensor_attrs.get(tensor)
+        if name in self._versions and tensor._version != self._versions[name]:
+            raise TraceError(f"'{name}' is read after the module has written into it, which a graph cannot hold{self.line()}")
 
     def line(self) -> str:
         """Return the line of the user's program that is being traced, as an error tells it."""
@@ -159,13 +168,11 @@ class ExportRecorder(Recorder):
         return super().call(func, args, kwargs)
 
     def _call(self, func: Any, args: Any, kwargs: Any) -> Any:
-        leaves = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Followed)]
-        for leaf in leaves:
-            if leaf._written != leaf._version and not _gets_back(func, leaf, args):
-                raise TraceError(
-                    "a tensor is used after a view of it, or what it is a view of, has been written into, which a graph cannot "
-                    f"hold{self.tracer.line()}"
-                )
+        tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+        for tensor in tensors:
+            if not _gets_back(func, tensor, args):
+                self.require_unwritten(tensor)
+        leaves = [tensor for tensor in tensors if isinstance(tensor, Followed)]
         version = leaves[0]._version if leaves else 0
         node: Node | None = None
         if getattr(func, "__name__", "") == "__setitem__":
@@ -186,6 +193,20 @@ class ExportRecorder(Recorder):
             if node is not None:
                 node.meta["writes"] = True
         return made
+
+    def require_unwritten(self, tensor: Any) -> None:
+        """Raise an error if the node of a tensor does not stand for its elements any more.
+
+        Args:
+            tensor: tensor that is read.
+        """
+        if not isinstance(tensor, Followed):
+            self.tracer.require_unwritten(tensor)
+        elif tensor._written != tensor._version:
+            raise TraceError(
+                "a tensor is used after a view of it, or what it is a view of, has been written into, which a graph cannot "
+                f"hold{self.tracer.line()}"
+            )
 
     def _note(self, node: Node, outputs: list[Any]) -> None:
         """Notes what the results of a node look like, and their values where the program alone decides them."""
@@ -235,6 +256,9 @@ class ExportRecorder(Recorder):
 
         patcher.patch_method(Module, "__call__", called)
 
+    def _is_seen(self, args: Any, kwargs: Any) -> bool:
+        return True
+
     def _is_one_node(self, function: Callable[..., Any]) -> bool:
         return find_form(public_name(library_path(function) or f"{function.__module__}.{function.__name__}")) is not None
 
@@ -246,7 +270,9 @@ def _origin(node: Node) -> Node:
 
 def _gets_back(func: Any, leaf: Any, args: Any) -> bool:
     """Whether a tensor gets back the view of it that was written into, as `x[0] += 1` does at its end."""
-    if getattr(func, "__name__", "") != "__setitem__" or leaf is not args[0] or not isinstance(args[2], Followed):
+    if getattr(func, "__name__", "") != "__setitem__" or leaf is not args[0]:
+        return False
+    if not (isinstance(leaf, Followed) and isinstance(args[2], Followed)):
         return False
     return leaf._written + 1 == leaf._version == args[2]._version
 
@@ -255,7 +281,7 @@ def _gets_back(func: Any, leaf: Any, args: Any) -> bool:
 def _unchanged(model: Module) -> Iterator[None]:
     """A `with` block that leaves the modules with the attributes that they have before it, and the buffers with their values."""
     before = {module: {name: _copied(value) for name, value in vars(module).items()} for module in model.modules()}
-    buffers = [(buffer, buffer._version, buffer.clone()) for buffer in model.buffers()]
+    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
     try:
         yield
     finally:
@@ -263,8 +289,8 @@ def _unchanged(model: Module) -> Iterator[None]:
             vars(module).clear()
             vars(module).update(names)
         with no_grad():
-            for buffer, version, value in buffers:
-                if buffer._version != version:
+            for buffer, value in buffers:
+                if not gradiron.equal(buffer, value):
                     buffer.copy_(value)
 
 
@@ -289,7 +315,12 @@ def trace(model: Module, names: Sequence[str], inputs: Sequence[Tensor], call: C
         proxy.node.meta["results"] = [(tuple(value.shape), value.dtype)]
 
     def results(*tensors: Any) -> list[Any]:
-        return [leaf for leaf in pytree.tree_leaves(call(*tensors)) if leaf is not None]
+        found = [leaf for leaf in pytree.tree_leaves(call(*tensors)) if leaf is not None]
+        with DisableTorchFunction():
+            for leaf in found:
+                if isinstance(leaf, Tensor):
+                    recorder.require_unwritten(leaf)
+        return found
 
     _depth += 1
     try:

@@ -184,9 +184,7 @@ class _Translation:
         made = write(*bound.args, **bound.kwargs)
         parts = made if isinstance(made, (tuple, list)) else (made,)
         typed = tuple(self._typed(part, result) for part, result in zip(parts, node.meta["results"], strict=False))
-        found = typed if isinstance(made, (tuple, list)) else typed[0]
-        self._replace_written(node, found)
-        return found
+        return typed if isinstance(made, (tuple, list)) else typed[0]
 
     def _typed(self, value: Any, result: Any) -> Any:
         if result is None or not isinstance(value, Value):
@@ -194,11 +192,6 @@ class _Translation:
         shape, dtype = result
         value = self.writer.cast(value, dtype)
         return Value(value.name, dtype, shape)
-
-    def _replace_written(self, node: Node, found: Any) -> None:
-        """What an operator wrote into stands for its result from now on."""
-        if "writes" in node.meta and isinstance(node.args[0], Node):
-            self.made[node.args[0]] = found
 
     def number(self, node: Node) -> Value:
         """A number that depends on a dynamic axis."""
@@ -228,6 +221,9 @@ class _Translation:
                 outputs = [self.made[leaf] if isinstance(leaf, Node) else leaf for leaf in node.args[0]]  # type: ignore[union-attr]
             else:
                 self.made[node] = self.constant(node) if node in self.folded else self.call(node)
+                if "writes" in node.meta and isinstance(node.args[0], Node):
+                    # What an operator wrote into stands for its result from now on.
+                    self.made[node.args[0]] = self.made[node]
         return inputs, outputs
 
 

@@ -229,6 +229,8 @@ class Recorder:
         for names, name, function in _patching.library_functions():
             if self._is_one_node(function):
                 patcher.patch(names, name, self._recorded(function))
+        for name in ("__getitem__", "__setitem__"):
+            patcher.patch_method(Tensor, name, self._recorded_index(getattr(Tensor, name)))
         core = vars(_core)
         patcher.patch(core, "run_grad", _named(self.run_grad))
         for name in ("aliased", "tracked", "unrecorded"):
@@ -247,9 +249,24 @@ class Recorder:
     def _recorded(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def recorded(*args: Any, **kwargs: Any) -> Any:
-            if _core.overrides_off() == 2 or not any(isinstance(leaf, Followed) for leaf in pytree.tree_leaves((args, kwargs))):
+            if _core.overrides_off() == 2 or not self._is_seen(args, kwargs):
                 return function(*args, **kwargs)
             return self.call(function, args, kwargs)
+
+        return recorded
+
+    def _is_seen(self, args: Any, kwargs: Any) -> bool:
+        """Whether a call is written down."""
+        return any(isinstance(leaf, Followed) for leaf in pytree.tree_leaves((args, kwargs)))
+
+    def _recorded_index(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        """`x[index]` of a tensor that is not followed itself: it does not ask the index whether it overrides functions."""
+
+        @functools.wraps(method)
+        def recorded(tensor: Tensor, *args: Any) -> Any:
+            if isinstance(tensor, Followed) or _core.overrides_off() == 2 or not self._is_seen((tensor, *args), {}):
+                return method(tensor, *args)
+            return self.call(method, (tensor, *args), {})
 
         return recorded
 

@@ -455,3 +455,13 @@ def _unfold(g: Writer, input: Any, kernel_size: Any, dilation: Any = 1, padding:
         input, weight, group=channels, kernel_shape=list(kernel), dilations=list(gap), pads=[*room, *room], strides=list(step)
     )
     return g.reshape(made, [g.size(input, 0), channels * count, -1])
+
+
+@form("atleast_1d", "atleast_2d", "atleast_3d")
+def _atleast(g: Writer, input: Any) -> Any:
+    wanted = int(g.called[-2])
+    if input.ndim >= wanted:
+        return input
+    if wanted == 3 and input.ndim == 2:
+        return g.unsqueeze(input, 2)
+    return g.unsqueeze(input, *([0, 2] if (wanted, input.ndim) == (3, 1) else range(wanted - input.ndim)))
