@@ -31,14 +31,18 @@ def test_an_operator_without_a_form(tmp_path):
         y = T.linalg.svd(x)[0]
         return y + x.nonzero().sum()
 
-    message = "operator 'linalg.svd' to ONNX opset version 20 is not supported.*y = T.linalg.svd.*'nonzero' is not supported either"
+    message = (
+        "operator 'linalg.svd' to ONNX opset version 20 is not supported.*y = T.linalg.svd.*'nonzero' is not supported either"
+    )
     refused(function, message, f=str(tmp_path / "model.onnx"))
     assert not list(tmp_path.iterdir())
     assert not T.onnx.is_in_onnx_export()
 
 
 def test_calls_without_a_form():
-    refused(lambda module, x: x[x > 0], "operator '__getitem__'.*The shape of the result depends on the values of a mask.*x > 0")
+    refused(
+        lambda module, x: x[x > 0], "operator '__getitem__'.*The shape of the result depends on the values of a mask.*x > 0"
+    )
     refused(lambda module, x: F.adaptive_max_pool1d(x, 1, True), "return_indices is not supported")
     refused(lambda module, x: F.grid_sample(x[None, None], x[None, :, :, None].expand(1, 2, 2, 2), align_corners=False),
             "'grid_sample' to ONNX opset version 15 is not supported. Support .* in version 16", opset_version=15)  # fmt: skip
@@ -107,7 +111,12 @@ def test_a_missing_package(monkeypatch):
 def test_names_that_programs_write_down():
     assert issubclass(errors.UnsupportedOperatorError, T.onnx.OnnxExporterError)
     assert T.onnx.register_custom_op_symbolic("example::f", None, 11) is None
-    with pytest.raises(NotImplementedError, match="torch.onnx.ExportOptions: torch.onnx.export takes the options"):
-        T.onnx.ExportOptions(dynamic_shapes=True)
-    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
-        T.onnx.nothing  # noqa: B018
+    with pytest.raises(NotImplementedError, match="torch.onnx.ExportableModule: torch.onnx.export takes any module"):
+        T.onnx.ExportableModule()
+    for module in (T.onnx.symbolic_helper, T.onnx.symbolic_opset9, T.onnx.symbolic_opset12):
+        with pytest.raises(NotImplementedError, match="there is no TorchScript to write operators of"):
+            module.softmax(None)
+    function = object()
+    assert T.onnx.symbolic_helper.parse_args("v", "i")(function) is function
+    shape = T.onnx.operators.shape_as_tensor(T.ones(2, 3))
+    assert T.onnx.operators.reshape_from_tensor_shape(T.ones(6), shape).shape == (2, 3)

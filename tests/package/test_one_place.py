@@ -58,6 +58,15 @@ OTHERWISE = {
     # Functions that a trace takes for others than the core does: they return no tensors, or take several of them one by one.
     "python/gradiron/fx/_patching.py": {"is_complex", "is_nonzero", "numel"},
     "python/gradiron/fx/_names.py": {"einsum", "tensordot"},
+    # What operators are in another format, ONNX: only an export asks, and the row of an operator knows of no format.
+    **{
+        f"python/gradiron/onnx/_forms/{family}.py": None
+        for family in """attention creation indexing layers losses normalization pointwise pooling products recurrent reductions
+        resizing shapes""".split()
+    },
+    # Python's own operators, and what a trace of sizes asks for.
+    "python/gradiron/onnx/_sizes.py": {"add", "sub", "mul", "neg"},
+    "python/gradiron/onnx/_tracing.py": {"numel"},
     # Distributions, by their modules.
     "python/gradiron/distributions/__init__.py": None,
     # How losses, bags and scatters reduce; how layers are activated; how images and borders are filled.

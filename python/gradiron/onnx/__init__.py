@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._as_torch.refused import refused
-from ..version import __version__ as producer_version
-from . import errors, forms, symbolic_helper, symbolic_opset11
+from .._as_torch.refused import refused as _refused
+from ..version import __version__
+from . import errors, operators, symbolic_helper, symbolic_opset9, symbolic_opset10, symbolic_opset11, symbolic_opset12
 from ._export import export
 from ._modes import OperatorExportTypes, TensorProtoDataType, TrainingMode, select_model_mode_for_export
 from ._program import ONNXProgram
-from ._tracing import is_tracing
+from ._tracing import is_tracing as _is_tracing
 from .errors import OnnxExporterError
 
 __all__ = [
@@ -22,14 +22,19 @@ __all__ = [
     "errors",
     "export",
     "is_in_onnx_export",
+    "operators",
     "register_custom_op_symbolic",
     "select_model_mode_for_export",
     "symbolic_helper",
+    "symbolic_opset9",
+    "symbolic_opset10",
     "symbolic_opset11",
+    "symbolic_opset12",
     "unregister_custom_op_symbolic",
 ]
 
 producer_name = "gradiron"
+producer_version = __version__
 
 
 def is_in_onnx_export() -> bool:
@@ -39,7 +44,7 @@ def is_in_onnx_export() -> bool:
         >>> torch.onnx.is_in_onnx_export()
         False
     """
-    return is_tracing()
+    return _is_tracing()
 
 
 def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Any, opset_version: int) -> None:
@@ -64,17 +69,6 @@ def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> Non
     """
 
 
-_REFUSED = {
-    "ExportOptions": "torch.onnx.export takes the options themselves",
-    "ExportableModule": "torch.onnx.export takes any module",
-    "InputObserver": "torch.onnx.export takes dynamic_axes",
-    "JitScalarType": "there is no TorchScript",
-    "dynamo_export": "torch.onnx.export does it",
-    "export_to_pretty_string": "print the program that torch.onnx.export returns",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _REFUSED:
-        return refused(f"onnx.{name}", _REFUSED[name])
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+ExportableModule = _refused("onnx.ExportableModule", "torch.onnx.export takes any module")
+InputObserver = _refused("onnx.InputObserver", "torch.onnx.export takes dynamic_axes")
+JitScalarType = _refused("onnx.JitScalarType", "there is no TorchScript")

@@ -13,7 +13,6 @@ from typing import Any
 import gradiron
 
 from .._core import Tensor
-from ..fx._names import Namespace
 from ..nn import Module
 from ..random import default_generator
 from ..utils import _pytree as pytree
@@ -37,7 +36,7 @@ class _Function(Module):
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
         self.function = function
-        self.forward = function  # type: ignore[method-assign]
+        self.forward = function
 
 
 class _Inputs:
@@ -74,9 +73,7 @@ class _Inputs:
     def names(self, given: Sequence[str]) -> list[str]:
         """The names of the tensors, first those that the caller gives."""
         if len(given) > len(self.tensors):
-            raise RuntimeError(
-                f"number of input names provided ({len(given)}) exceeded number of inputs ({len(self.tensors)})"
-            )
+            raise RuntimeError(f"number of input names provided ({len(given)}) exceeded number of inputs ({len(self.tensors)})")
         found = []
         for name, value in self.parts():
             count = sum(isinstance(leaf, Tensor) for leaf in pytree.tree_leaves(value))
@@ -94,9 +91,7 @@ class _Inputs:
         return [axes for spec, (_, value) in zip(specs, parts, strict=True) for axes in axes_by_shape(spec, value, label)]
 
 
-def _named_outputs(
-    writer: Writer, inputs: Sequence[Value], outputs: Sequence[Any], names: Sequence[str]
-) -> list[Value]:
+def _named_outputs(writer: Writer, inputs: Sequence[Value], outputs: Sequence[Any], names: Sequence[str]) -> list[Value]:
     """The outputs under their names, each a value of its own."""
     if len(names) > len(outputs):
         raise RuntimeError(f"number of output names provided ({len(names)}) exceeded number of outputs ({len(outputs)})")
@@ -170,9 +165,7 @@ def _program(
     outputs = _named_outputs(writer, given, results, output_names)
     for name in dynamic_axes:
         if name not in names and all(name != value.name for value in outputs):
-            warnings.warn(
-                f"Provided key {name} for dynamic axes is not a valid input/output name", UserWarning, stacklevel=4
-            )
+            warnings.warn(f"Provided key {name} for dynamic axes is not a valid input/output name", UserWarning, stacklevel=4)
     labels = axes_by_name(dynamic_axes, [value.name for value in outputs], {value.name: value.ndim for value in outputs})
     return ONNXProgram(
         writer.nodes,
@@ -283,7 +276,7 @@ def export(
         raise ValueError(f"Unsupported ONNX opset version: {opset}; 13 to 21 can be written")
     if not dynamo and f is None:
         raise TypeError("torch.onnx.export: dynamo=False returns nothing, so f has to be a path")
-    onnx = load_onnx()
+    load_onnx()
     args = (args,) if isinstance(args, Tensor) else tuple(args)
     if not dynamo and kwargs is None and args and isinstance(args[-1], dict):
         *rest, kwargs = args

@@ -133,7 +133,9 @@ class ONNXProgram:
     @property
     def model(self) -> NoReturn:
         """Raises NotImplementedError: PyTorch has an `onnx_ir.Model` here."""
-        raise NotImplementedError("ONNXProgram.model: there is no onnx_ir.Model; ONNXProgram.model_proto is the onnx.ModelProto")
+        raise NotImplementedError(
+            "ONNXProgram.model: there is no onnx_ir.Model; ONNXProgram.model_proto is the onnx.ModelProto"
+        )
 
     def save(
         self,

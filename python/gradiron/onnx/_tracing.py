@@ -168,31 +168,42 @@ class ExportRecorder(Recorder):
         return super().call(func, args, kwargs)
 
     def _call(self, func: Any, args: Any, kwargs: Any) -> Any:
-        tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
-        for tensor in tensors:
-            if not _gets_back(func, tensor, args):
-                self.require_unwritten(tensor)
-        leaves = [tensor for tensor in tensors if isinstance(tensor, Followed)]
-        version = leaves[0]._version if leaves else 0
-        node: Node | None = None
+        for leaf in pytree.tree_leaves((args, kwargs)):
+            if isinstance(leaf, Tensor) and not _gets_back(func, leaf, args):
+                self.require_unwritten(leaf)
+        target = args[0] if args and isinstance(args[0], Followed) else None
+        version = None if target is None else target._version
+        made: Any = None
+        node: Node | None
         if getattr(func, "__name__", "") == "__setitem__":
-            func(*args)
-            node = self.tracer.create_proxy("call_function", operator.setitem, args, {}).node
-            node.meta["operator"] = "setitem"
-            self.impure.add(node)
-            self._note(node, [args[0]])
-            made = None
+            node = self._set_item(func, args)
         else:
             made = super()._call(func, args, kwargs)
-            outputs = pytree.tree_leaves(made)
-            first = next((leaf for leaf in outputs if isinstance(leaf, Followed)), None)
-            if first is not None and not (node := _origin(first._proxy.node)).meta.get("results"):
-                self._note(node, outputs)
-        if leaves and leaves[0]._version != version:
-            leaves[0]._written = leaves[0]._version
+            node = self._node_of(made)
+        if target is not None and target._version != version:
+            target._written = target._version
             if node is not None:
                 node.meta["writes"] = True
         return made
+
+    def _set_item(self, func: Any, args: Any) -> Node:
+        func(*args)
+        node = self.tracer.create_proxy("call_function", operator.setitem, args, {}).node
+        node.meta["operator"] = "setitem"
+        self.impure.add(node)
+        self._note(node, [args[0]])
+        return node
+
+    def _node_of(self, made: Any) -> Node | None:
+        """The node of a call, given its result; none if it returned no tensor."""
+        outputs = pytree.tree_leaves(made)
+        first = next((leaf for leaf in outputs if isinstance(leaf, Followed)), None)
+        if first is None:
+            return None
+        node = _origin(first._proxy.node)
+        if "results" not in node.meta:
+            self._note(node, outputs)
+        return node
 
     def require_unwritten(self, tensor: Any) -> None:
         """Raise an error if the node of a tensor does not stand for its elements any more.
@@ -224,15 +235,14 @@ class ExportRecorder(Recorder):
         if isinstance(result, Size):
             return TracedSize(self.number(size_along, (args[0], dim), size) for dim, size in enumerate(result))
         if name == "size":
-            (dim,) = (*args[1:], *kwargs.values())
-            return self.number(size_along, (args[0], dim), result)
+            return self.number(size_along, (args[0], *args[1:], *kwargs.values()), result)
         if name in _COUNTS:
             return self.number(element_count, (args[0],), result)
         read = [leaf._proxy.node for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Followed)]
         if name in VALUES and not all(_origin(node) in self._free for node in read):
             raise TraceError(
-                f"symbolically traced variables cannot be used as inputs to control flow: {name} of a tensor that depends on an "
-                f"input{self.tracer.line()}"
+                f"symbolically traced variables cannot be used as inputs to control flow: {name} of a tensor that depends on "
+                f"an input{self.tracer.line()}"
             )
         return result
 
@@ -265,7 +275,7 @@ class ExportRecorder(Recorder):
 
 def _origin(node: Node) -> Node:
     """The call that returned a result, where it returned several."""
-    return node.args[0] if node.target is operator.getitem and "operator" not in node.meta else node  # type: ignore[return-value]
+    return node.args[0] if node.target is operator.getitem and "operator" not in node.meta else node
 
 
 def _gets_back(func: Any, leaf: Any, args: Any) -> bool:
@@ -279,7 +289,7 @@ def _gets_back(func: Any, leaf: Any, args: Any) -> bool:
 
 @contextlib.contextmanager
 def _unchanged(model: Module) -> Iterator[None]:
-    """A `with` block that leaves the modules with the attributes that they have before it, and the buffers with their values."""
+    """A `with` block that leaves the modules' attributes and the elements of their buffers as they were before it."""
     before = {module: {name: _copied(value) for name, value in vars(module).items()} for module in model.modules()}
     buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
     try:

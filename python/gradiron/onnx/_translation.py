@@ -33,8 +33,7 @@ class _Place(int):
 def _described(tracer: ExportTracer) -> list[tuple[Node, Any]]:
     places = {node: _Place(at) for at, node in enumerate(tracer.graph.nodes)}
     return [
-        (node, (node.op, node.target, map_arg((node.args, node.kwargs), places.__getitem__)))
-        for node in tracer.graph.nodes
+        (node, (node.op, node.target, map_arg((node.args, node.kwargs), places.__getitem__))) for node in tracer.graph.nodes
     ]
 
 
@@ -64,9 +63,7 @@ def merge(first: ExportTracer, others: Sequence[ExportTracer]) -> None:
                 fixed = node.meta.get("fixed", True) and node.meta["number"] == twin.meta["number"]
                 node.meta["fixed"] = fixed
             if "results" in node.meta:
-                node.meta["merged"] = [
-                    _merged(one, two) for one, two in zip(_results(node), twin.meta["results"], strict=True)
-                ]
+                node.meta["merged"] = [_merged(one, two) for one, two in zip(_results(node), twin.meta["results"], strict=True)]
         if len(described) != len(theirs):
             _refuse_difference(described[-1][0])
     for node, _ in described:
@@ -147,7 +144,7 @@ class _Translation:
         if "number" in node.meta:
             return node.meta["number"]
         if "operator" not in node.meta:
-            return self.made[node.args[0]][node.args[1]]  # type: ignore[index]
+            return self.made[node.args[0]][node.args[1]]
         values = node.meta["values"]
         return values[0] if len(values) == 1 and not self._has_parts(node) else tuple(values)
 
@@ -218,7 +215,7 @@ class _Translation:
             elif node.op == "get_attr":
                 self.made[node] = self.attribute(node)
             elif node.op == "output":
-                outputs = [self.made[leaf] if isinstance(leaf, Node) else leaf for leaf in node.args[0]]  # type: ignore[union-attr]
+                outputs = [self.made[leaf] if isinstance(leaf, Node) else leaf for leaf in node.args[0]]
             else:
                 self.made[node] = self.constant(node) if node in self.folded else self.call(node)
                 if "writes" in node.meta and isinstance(node.args[0], Node):

@@ -177,9 +177,7 @@ class Writer:
         """
         return self.add(kind, inputs, outputs, None, attributes)
 
-    def add(
-        self, kind: str, inputs: Sequence[Any], outputs: int, dtype: Any, attributes: dict[str, Any]
-    ) -> tuple[Value, ...]:
+    def add(self, kind: str, inputs: Sequence[Any], outputs: int, dtype: Any, attributes: dict[str, Any]) -> tuple[Value, ...]:
         """Add a node, and return its outputs.
 
         Args:

@@ -43,9 +43,7 @@ added in version 16, try exporting with this version.
     def __init__(self, name: str, version: int, supported_version: int | None, detail: str = "") -> None:
         message = f"Exporting the operator '{name}' to ONNX opset version {version} is not supported."
         if supported_version is not None:
-            message += (
-                f" Support for this operator was added in version {supported_version}, try exporting with this version."
-            )
+            message += f" Support for this operator was added in version {supported_version}, try exporting with this version."
         super().__init__(message + detail)
 
 

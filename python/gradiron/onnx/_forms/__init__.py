@@ -1,5 +1,6 @@
 """What operators are in ONNX, one module for each family."""
 
+from .._table import find_form
 from . import (
     attention,
     creation,
@@ -19,6 +20,7 @@ from . import (
 __all__ = [
     "attention",
     "creation",
+    "find_form",
     "indexing",
     "layers",
     "losses",

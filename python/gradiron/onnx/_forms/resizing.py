@@ -7,7 +7,7 @@ from typing import Any
 import gradiron
 
 from ...nn.functional import interpolate
-from .._forms import form
+from .._table import form
 from .._writer import Value, Writer
 from .layers import each_of
 from .pooling import adaptive, along_last

@@ -8,7 +8,7 @@ from typing import Any
 import gradiron
 
 from ..._core import Tensor
-from .._forms import form
+from .._table import form
 from .._writer import Value, Writer, product
 from .pointwise import masked_fill
 from .shapes import END, permuted
@@ -43,7 +43,9 @@ def _entries(g: Writer, index: Any, rank: int) -> list[Any]:
 def _sliced(g: Writer, x: Any, entries: Sequence[Any]) -> Any:
     """What the slices leave, by one node."""
     parts = [(dim, entry) for dim, entry in enumerate(entries) if isinstance(entry, slice) and entry != slice(None)]
-    parts = [(dim, part) for dim, part in parts if not (part.start in (None, 0) and part.stop is None and part.step in (None, 1))]
+    parts = [
+        (dim, part) for dim, part in parts if not (part.start in (None, 0) and part.stop is None and part.step in (None, 1))
+    ]
     if not parts:
         return x
     starts = [0 if part.start is None else part.start for _, part in parts]
@@ -238,9 +240,7 @@ _REDUCTIONS = {"sum": ("add", 16), "prod": ("mul", 16), "amax": ("max", 18), "am
 
 
 @form("scatter_reduce")
-def _scatter_reduce(
-    g: Writer, input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
-) -> Any:
+def _scatter_reduce(g: Writer, input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Any:
     if not include_self or reduce not in _REDUCTIONS:
         g.refuse("Only sum, prod, amax and amin with include_self=True are supported.")
     kind, opset = _REDUCTIONS[reduce]

@@ -7,7 +7,7 @@ from typing import Any
 
 import gradiron
 
-from .._forms import form
+from .._table import form
 from .._writer import Value, Writer
 
 __all__: list[str] = []
@@ -119,9 +119,7 @@ def _group_norm(
 
 
 @form("local_response_norm")
-def _local_response_norm(
-    g: Writer, input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
-) -> Any:
+def _local_response_norm(g: Writer, input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:
     if size % 2 == 0:
         g.refuse("An even size is centred otherwise in ONNX.")
     return g.LRN(input, size=size, alpha=float(alpha), beta=float(beta), bias=float(k))

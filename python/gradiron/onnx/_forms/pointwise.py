@@ -8,7 +8,7 @@ from typing import Any
 import gradiron
 
 from ..._core import Tensor
-from .._forms import form
+from .._table import form
 from .._writer import Value, Writer
 
 __all__: list[str] = []
@@ -631,8 +631,6 @@ def _converted(g: Writer, input: Any, *options: Any, **named: Any) -> Any:
     return g.cast(input, g.dtype)
 
 
-@form(
-    "alias", "clone", "contiguous", "cpu", "cuda", "data", "detach", "positive", "real", "requires_grad_", "__pos__", "conj"
-)
+@form("alias", "clone", "contiguous", "cpu", "cuda", "data", "detach", "positive", "real", "requires_grad_", "__pos__", "conj")
 def _unchanged(g: Writer, input: Any, *options: Any, **named: Any) -> Any:
     return input

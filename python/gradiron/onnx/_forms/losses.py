@@ -6,7 +6,7 @@ from typing import Any
 
 import gradiron
 
-from .._forms import form
+from .._table import form
 from .._writer import Value, Writer
 from .pointwise import pair
 
@@ -20,17 +20,13 @@ def _reduced(g: Writer, x: Value, reduction: str) -> Value:
 
 
 @form("mse_loss")
-def _mse_loss(
-    g: Writer, input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
-) -> Any:
+def _mse_loss(g: Writer, input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Any:
     apart = g.Sub(*pair(g, input, target))
     return _reduced(g, g.Mul(apart, apart), reduction)
 
 
 @form("l1_loss")
-def _l1_loss(
-    g: Writer, input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
-) -> Any:
+def _l1_loss(g: Writer, input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Any:
     return _reduced(g, g.Abs(g.Sub(*pair(g, input, target))), reduction)
 
 
@@ -105,9 +101,7 @@ def _smooth_l1_loss(
 
 
 @form("huber_loss")
-def _huber_loss(
-    g: Writer, input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None
-) -> Any:
+def _huber_loss(g: Writer, input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
     apart = g.Abs(g.Sub(*pair(g, input, target)))
     near = g.Div(g.Mul(apart, apart), 2)
     inside = g.Less(apart, delta, dtype=gradiron.bool)

@@ -8,7 +8,7 @@ from typing import Any
 
 import gradiron
 
-from .._forms import form
+from .._table import form
 from .._writer import Value, Writer, product
 
 __all__: list[str] = []
@@ -443,8 +443,9 @@ def _channel_shuffle(g: Writer, input: Any, groups: int) -> Any:
 def _unfold(g: Writer, input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
     if input.ndim != 4:
         g.refuse("Only images with a batch and channels are supported.")
-    kernel, gap, room, step = (pairs if isinstance(pairs, (list, tuple)) else (pairs, pairs)
-                               for pairs in (kernel_size, dilation, padding, stride))
+    kernel, gap, room, step = (
+        pairs if isinstance(pairs, (list, tuple)) else (pairs, pairs) for pairs in (kernel_size, dilation, padding, stride)
+    )
     channels = input.shape[1]
     if channels is None:
         g.refuse("The number of channels is dynamic.")

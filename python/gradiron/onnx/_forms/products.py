@@ -7,7 +7,7 @@ from typing import Any
 
 import gradiron
 
-from .._forms import form
+from .._table import form
 from .._writer import Value, Writer
 from .shapes import listed, swapped
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import gradiron
 
-from .._forms import form
+from .._table import form
 from .._writer import Value, Writer
 from .pointwise import pair
 
@@ -161,16 +161,12 @@ def _variance(g: Writer, input: Any, dim: Any, unbiased: Any, keepdim: bool, cor
 
 
 @form("var")
-def _var(
-    g: Writer, input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
-) -> Any:
+def _var(g: Writer, input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:
     return _variance(g, input, dim, unbiased, keepdim, correction)[0]
 
 
 @form("std")
-def _std(
-    g: Writer, input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
-) -> Any:
+def _std(g: Writer, input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:
     return g.Sqrt(_variance(g, input, dim, unbiased, keepdim, correction)[0])
 
 
@@ -221,7 +217,9 @@ def vector_norm(g: Writer, x: Any, ord: Any = 2, dim: Any = None, keepdim: bool 
 
 @form("norm", "linalg.norm")
 def _norm(g: Writer, input: Any, p: Any = None, dim: Any = None, keepdim: bool = False, *args: Any, dtype: Any = None) -> Any:
-    if p not in (None, "fro", 2) and (isinstance(p, str) or (g.called == "linalg.norm" and len(dims_of(input, dim) or ()) == 2)):
+    if p not in (None, "fro", 2) and (
+        isinstance(p, str) or (g.called == "linalg.norm" and len(dims_of(input, dim) or ()) == 2)
+    ):
         g.refuse(f"The norm {p!r} of matrices is not supported.")
     return vector_norm(g, input, 2 if p in (None, "fro") else p, dim, keepdim)
 
@@ -239,9 +237,7 @@ def _cosine_similarity(g: Writer, x1: Any, x2: Any, dim: int = 1, eps: float = 1
 
 
 @form("pairwise_distance")
-def _pairwise_distance(
-    g: Writer, x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
-) -> Any:
+def _pairwise_distance(g: Writer, x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
     apart = g.Add(g.Sub(*pair(g, x1, x2)), eps)
     return vector_norm(g, Value(apart.name, apart.dtype, (None,) * max(x1.ndim, x2.ndim)), p, -1, keepdim)
 

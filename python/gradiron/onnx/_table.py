@@ -30,7 +30,7 @@ def form(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def find_form(name: str) -> Callable[..., Any] | None:
-    """Return the function that writes an operator, or None. An operator that writes in place has the form of the one that does not.
+    """Return the function that writes an operator, or None. One that works in place has the form of the one that does not.
 
     Args:
         name: public name.
