@@ -39,9 +39,15 @@ def written(x):
     mask[3] = 0
     u = x.relu().add_(1).mul_(mask)
     u.masked_fill_(u > 2, 3.0).clamp_(max=2.5)
+    x = x + 1
+    x[0] += 1
+    x[:, 1:][..., 0].zero_()
+    part = x[:, 1]
+    part.mul_(3)
+    x[0, 1] = x[1, 1]
     t = T.empty_like(x)
     t.copy_(x[0])
-    return y, z, w, v, u, t.zero_() + t.fill_(2)
+    return x, y, z, w, v, u, t.zero_() + t.fill_(2)
 
 
 OPERATORS = {
@@ -73,7 +79,7 @@ OPERATORS = {
     "split": lambda x: (x.split(2, 1), x.chunk(2, 2), x.unbind(1), x.narrow(1, 0, 2), x.hsplit(3), x.tensor_split(3, 2)),
     "turned": lambda x: (x.flip(1), x.roll(2, 2), x.roll((1, -1), (2, 3)), x.rot90(1, (2, 3)), x.rot90(2, (2, 3)), x.fliplr()),
     "dimensions": lambda x: (x[:, None].squeeze(1), x.unsqueeze(-1), T.atleast_3d(x[0, 0]), T.broadcast_tensors(x, x[:, :1])),
-    "triangles": lambda x: (x.tril(), x.triu(1), x.diagonal(0, 2, 3), x[0, 0].trace(), x.diff(), T.eye(x.size(0)), x.unfold(2, 3, 2)),
+    "triangles": lambda x: (x.tril(), x.triu(1), x.diagonal(0, 2, 3), x[0, 0].trace(), x.diff(), x.diff(prepend=x[..., :1]), T.eye(x.size(0)), x.unfold(2, 3, 2)),
     "grids": lambda x: (T.meshgrid(x[0, 0, 0], x[0, 0, 1], indexing="xy"), T.meshgrid(x[0, 0, 0], x[0, 0, 1], indexing="ij")),
     "read": lambda x: (x[:, 0], x[..., 1:], x[:, None], x[:, ::2, 1:-1], x[:, ORDER], x[:, :, ORDER, ORDER], x[:, -1, ..., 2]),
     "read more": lambda x: (x[0], x[-1, :, ORDER], x[:, [0, 2]], x[:, T.tensor([True, False, True])], x[ORDER[0]], x[..., None]),

@@ -19,8 +19,8 @@ ORDER = """
     _creation _tensor _parameter _foreach _functions _lobpcg _lowrank linalg fft special types return_types __config__
     amp library masked profiler quasirandom signal cpu _streams cuda mps accelerator
     _storage storage _pickling multiprocessing serialization _utils sparse hub utils
-    func nn _higher_order_ops optim distributions fx onnx
-    _compile compiler _dynamo
+    func nn _higher_order_ops optim distributions fx
+    _compile compiler onnx _dynamo
     distributed nn.parallel nn.modules._sync_batchnorm
     _stand_ins _C
 """.split()

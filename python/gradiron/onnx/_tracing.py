@@ -14,6 +14,7 @@ from typing import Any
 
 import gradiron
 
+from .. import compiler
 from .._core import Tensor
 from .._types import Size
 from ..autograd.grad_mode import no_grad
@@ -146,6 +147,8 @@ class ExportRecorder(Recorder):
         super().__init__(tracer)
         # The nodes whose values no input and no parameter decides.
         self._free: set[Node] = set()
+        # For a tensor that an index made, what it is a view of and the index.
+        self._views: dict[Any, tuple[Any, Any]] = {}
 
     def number(self, target: Callable[..., Any], args: tuple[Any, ...], value: int) -> SizeInt:
         """Add the node of a number that is computed from sizes.
@@ -169,14 +172,17 @@ class ExportRecorder(Recorder):
 
     def _call(self, func: Any, args: Any, kwargs: Any) -> Any:
         for leaf in pytree.tree_leaves((args, kwargs)):
-            if isinstance(leaf, Tensor) and not _gets_back(func, leaf, args):
+            if isinstance(leaf, Tensor):
                 self.require_unwritten(leaf)
         target = args[0] if args and isinstance(args[0], Followed) else None
         version = None if target is None else target._version
         made: Any = None
         node: Node | None
         if getattr(func, "__name__", "") == "__setitem__":
-            node = self._set_item(func, args)
+            if self._is_own_view(target, args):
+                return None  # as at the end of `x[0] += 1`
+            func(*args)
+            node = self._set_item(args)
         else:
             made = super()._call(func, args, kwargs)
             node = self._node_of(made)
@@ -184,15 +190,32 @@ class ExportRecorder(Recorder):
             target._written = target._version
             if node is not None:
                 node.meta["writes"] = True
+            self._write_through(target, version)
+        elif getattr(func, "__name__", "") == "__getitem__" and target is not None and _is_basic(args[1]):
+            self._views[made] = target, args[1]
         return made
 
-    def _set_item(self, func: Any, args: Any) -> Node:
-        func(*args)
+    def _is_own_view(self, target: Any, args: Any) -> bool:
+        """Whether an assignment writes a view of a tensor where it stands."""
+        base, index = self._views.get(args[2], (None, None)) if isinstance(args[2], Followed) else (None, None)
+        return target is not None and base is target and index is args[1]
+
+    def _set_item(self, args: Any) -> Node:
         node = self.tracer.create_proxy("call_function", operator.setitem, args, {}).node
         node.meta["operator"] = "setitem"
         self.impure.add(node)
         self._note(node, [args[0]])
         return node
+
+    def _write_through(self, view: Any, version: int | None) -> None:
+        """Writes what was written into a view by index into what it is a view of."""
+        while view in self._views:
+            base, index = self._views[view]
+            if base._written != version:
+                return  # another write has come between
+            self._set_item((base, index, view)).meta["writes"] = True
+            base._written = base._version
+            view = base
 
     def _node_of(self, made: Any) -> Node | None:
         """The node of a call, given its result; none if it returned no tensor."""
@@ -254,6 +277,8 @@ class ExportRecorder(Recorder):
     def patch(self, patcher: _patching.Patcher) -> None:
         """Has everything come by here that executes operators, and the calls of modules."""
         super().patch(patcher)
+        for name in ("is_compiling", "is_dynamo_compiling", "is_exporting"):
+            patcher.patch(vars(compiler), name, functools.partial(bool, True))
         stack, call = self.tracer.modules, Module.__call__
 
         @functools.wraps(call)
@@ -278,13 +303,10 @@ def _origin(node: Node) -> Node:
     return node.args[0] if node.target is operator.getitem and "operator" not in node.meta else node
 
 
-def _gets_back(func: Any, leaf: Any, args: Any) -> bool:
-    """Whether a tensor gets back the view of it that was written into, as `x[0] += 1` does at its end."""
-    if getattr(func, "__name__", "") != "__setitem__" or leaf is not args[0]:
-        return False
-    if not (isinstance(leaf, Followed) and isinstance(args[2], Followed)):
-        return False
-    return leaf._written + 1 == leaf._version == args[2]._version
+def _is_basic(index: Any) -> bool:
+    """Whether an index makes a view: one of tensors or lists makes a copy."""
+    parts = index if isinstance(index, tuple) else (index,)
+    return all(part is None or part is ... or type(part) in (int, slice, SizeInt) for part in parts)
 
 
 @contextlib.contextmanager

@@ -119,14 +119,25 @@ def _setitem(g: Writer, x: Any, index: Any, value: Any) -> Any:
         missing = x.ndim - mask.ndim
         mask = g.unsqueeze(mask, *range(mask.ndim, x.ndim)) if missing else mask
         return masked_fill(g, x, mask, value)
-    places = _places(g, x)
-    chosen = read(g, places, index)
-    if isinstance(chosen, Value):
-        shape = g.Shape(chosen, dtype=gradiron.int64)
-        chosen = g.reshape(chosen, [-1])
-        spread = g.reshape(g.Expand(value, shape), [-1])
+    if None not in x.shape and _is_known(index):
+        places = gradiron.arange(product(x.shape)).reshape(x.shape)[index]
+        chosen: Any = places.reshape(-1)
+        shape: Any = list(places.shape)
+    else:
+        found = read(g, _places(g, x), index)
+        chosen, shape = g.reshape(found, [-1]), g.Shape(found, dtype=gradiron.int64)
+    spread = g.reshape(g.Expand(value, shape), [-1])
     written = g.ScatterElements(g.reshape(x, [-1]), chosen, spread, axis=0, dtype=x.dtype)
     return g.reshape(written, g.shape_of(x))
+
+
+def _is_known(index: Any) -> bool:
+    """Whether an index has no value of the graph."""
+    if isinstance(index, (list, tuple)):
+        return all(map(_is_known, index))
+    if isinstance(index, slice):
+        return all(map(_is_known, (index.start, index.stop, index.step)))
+    return not isinstance(index, Value)
 
 
 def _places(g: Writer, x: Any) -> Value:

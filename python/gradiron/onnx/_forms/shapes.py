@@ -369,8 +369,8 @@ def _rot90(g: Writer, input: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> A
 
 @form("diff")
 def _diff(g: Writer, input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    if prepend is not None or append is not None:
-        g.refuse("prepend and append are not supported.")
+    parts = [g.cast(part, input.dtype) for part in (prepend, input, append) if part is not None]
+    input = parts[0] if len(parts) == 1 else g.Concat(*parts, axis=dim)
     for _ in range(n):
         later, earlier = g.slice(input, dim, 1, END), g.slice(input, dim, 0, -1)
         input = g.Sub(later, earlier)
