@@ -2,6 +2,7 @@
 
 import sys
 
+import numpy
 import pytest
 
 from library import T
@@ -57,9 +58,20 @@ def test_control_flow_over_values():
     refused(lambda module, x: x if x.sum() > 0 else -x, words + "__bool__ .*x.sum\\(\\) > 0 else", T.fx.proxy.TraceError)
     refused(lambda module, x: x * x.max().item(), words + "item .*x.max\\(\\).item", T.fx.proxy.TraceError)
     refused(lambda module, x: x[int(x[0, 0]) :], words + "__int__ ", T.fx.proxy.TraceError)
+    refused(lambda module, x: x * T.from_numpy(numpy.asarray(x)), words + "array ", T.fx.proxy.TraceError)
+    refused(lambda module, x: x * float(x.detach().numpy().sum()), words + "numpy ", T.fx.proxy.TraceError)
+    refused(lambda module, x: x if T.allclose(x, x) else -x, words + "allclose ", T.fx.proxy.TraceError)
     # What no input decides is known.
     module = Module(lambda module, x: x * 2 if T.ones(2).sum() > 1 else x).eval()
     assert T.equal(T.onnx.export(module, (T.ones(2),))(T.ones(2))[0], 2 * T.ones(2))
+
+
+def test_what_a_trace_cannot_follow():
+    refused(lambda module, x: T.func.grad(T.sum)(x), "torch.onnx.export: a derivative cannot be traced", NotImplementedError)
+    refused(lambda module, x: T.vmap(T.neg)(x), "torch.onnx.export: vmap cannot be traced", NotImplementedError)
+    message = "torch.onnx.export: new_tensor of a tensor that depends on an input cannot be traced"
+    with pytest.warns(UserWarning, match="copy construct"):
+        refused(lambda module, x: x.new_tensor(x), message, NotImplementedError)
 
 
 def test_writes_that_a_graph_cannot_hold():
@@ -85,6 +97,10 @@ def test_options(tmp_path):
         T.onnx.export(model, (x,), input_names=["a", "b"])
     with pytest.raises(RuntimeError, match=r"number of output names provided \(2\) exceeded number of outputs \(1\)"):
         T.onnx.export(model, (x,), output_names=["a", "b"])
+    with pytest.raises(T.onnx.OnnxExporterError, match="tensors of torch.complex64 cannot be exported"):
+        T.onnx.export(lambda x: x, (T.ones(2, dtype=T.complex64),))
+    with pytest.raises(T.onnx.OnnxExporterError, match="the module returns a str, which is no tensor"):
+        T.onnx.export(lambda x: (x, "y"), (x,))
     with pytest.raises(ValueError, match="contain no tensor"):
         T.onnx.export(Module(lambda module, x: x).eval(), (3,))
     with pytest.raises(TypeError, match="missing a required argument: 'input'"):

@@ -134,6 +134,9 @@ def test_arguments_by_name_and_functions():
     program = T.onnx.export(lambda x, *, scale: x * scale, (T.ones(2),), kwargs={"scale": T.full((2,), 3.0)}, verify=True)
     assert program.call_reference(T.ones(2), scale=T.full((2,), 4.0))[0].tolist() == [4, 4]
     assert [each.name for each in program.model_proto.graph.input] == ["x", "scale"]
+    two = T.onnx.export(lambda *, a, b: a - b, kwargs={"b": T.ones(2), "a": T.ones(2)})
+    assert [each.name for each in two.model_proto.graph.input] == ["a", "b"]
+    assert two(b=T.ones(2), a=T.full((2,), 5.0))[0].tolist() == [4, 4]
     constant = T.onnx.export(lambda x, n: x * n, (T.ones(2), 3))
     assert constant(T.ones(2), 3)[0].tolist() == [3, 3]
     with pytest.raises(ValueError, match="the model takes 1 tensors, got 2"):

@@ -90,6 +90,7 @@ OPERATORS = {
     "embedded": lambda x: (F.embedding((x * 3).abs().long(), TABLE), F.one_hot((x * 3).abs().long(), 50)),
     "new": lambda x: (T.zeros(x.shape[0], 3), x.new_ones(x.size(0), 2), T.full((x.shape[0],), 3.0), T.zeros_like(x), T.full_like(x, 2)),
     "ranges": lambda x: (T.arange(x.shape[0] * 2), T.arange(0, x.shape[0], 0.5), T.linspace(0, 1, 5), T.ones(x.shape[0], x.shape[0]).triu(1)),
+    "tensors": lambda x: (T.tensor([x[0, 0, 0, 0], 2.0]), x + T.tensor([1.0]), T.as_tensor(x), T.stack(list(x[0])), sum(x[0])),
     "sizes": lambda x: (x.sum() / x.shape[0], x.mean() * x.numel(), T.zeros(-(-x.shape[0] // 2)), T.ones(x.shape[0] % 4 + 1), x.shape[0] * x),
     "products": lambda x: (x @ x, T.matmul(x, x.mT), T.bmm(x[:, 0], x[:, 1]), T.mv(x[0, 0], x[0, 0, 0]), T.dot(x[0, 0, 0], x[0, 0, 1])),
     "more products": lambda x: (T.outer(x[0, 0, 0], x[0, 0, 1]), T.addmm(x[0, 0], x[0, 0], x[0, 0], alpha=2), T.baddbmm(x[:, 0], x[:, 0], x[:, 1], beta=0.5)),

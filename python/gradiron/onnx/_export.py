@@ -18,7 +18,7 @@ from ..random import default_generator
 from ..utils import _pytree as pytree
 from ._dynamic import Axes, axes_by_name, axes_by_shape, other_sizes
 from ._modes import OperatorExportTypes, TrainingMode, select_model_mode_for_export
-from ._program import ONNXProgram
+from ._program import ONNXProgram, position
 from ._tracing import trace
 from ._translation import is_constant, merge, translate
 from ._writer import Value, Writer, load_onnx
@@ -43,7 +43,11 @@ class _Inputs:
     """The example inputs: those that are tensors are inputs of the graph, anything else is a constant."""
 
     def __init__(self, model: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.bound = inspect.signature(model.forward).bind(*args, **kwargs).arguments
+        signature = inspect.signature(model.forward)
+        self.bound = signature.bind(*args, **kwargs).arguments
+        # Inputs by name are in the order of the parameters, however they are given.
+        self.order = list(signature.parameters)
+        kwargs = dict(sorted(kwargs.items(), key=lambda item: position(self.order, item[0])))
         self.leaves, self.structure = pytree.tree_flatten((list(args), kwargs))
         self.at = [at for at, leaf in enumerate(self.leaves) if isinstance(leaf, Tensor)]
         self.tensors: list[Tensor] = [self.leaves[at] for at in self.at]
@@ -174,6 +178,7 @@ def _program(
         writer.initializers,
         frozenset(tracer.held),
         opset,
+        inputs.order,
     )
 
 

@@ -13,7 +13,7 @@ import gradiron
 
 from .._core import Tensor
 from ..utils import _pytree as pytree
-from ._writer import ELEMENT_TYPES, Value, load_onnx
+from ._writer import Value, element_type, load_onnx
 from .errors import OnnxExporterWarning
 
 __all__ = ["ONNXProgram"]
@@ -22,6 +22,16 @@ __all__ = ["ONNXProgram"]
 _LARGE = 1_800_000_000
 # Constants smaller than this stay in the file of the model.
 _SMALL = 1024
+
+
+def position(order: Sequence[str], name: str) -> int:
+    """Return where a name stands in a list; at its end, if it does not.
+
+    Args:
+        order: names.
+        name: name to find.
+    """
+    return order.index(name) if name in order else len(order)
 
 
 def _bytes(tensor: Tensor) -> bytes:
@@ -42,6 +52,7 @@ class ONNXProgram:
         weights: tensors of the graph by name.
         parameters: names of those that are parameters or buffers of the module.
         opset: version of the operators.
+        order: names of the module's parameters, which arguments by name are sorted by.
 
     Examples:
         >>> program = torch.onnx.export(nn.Linear(3, 2).eval(), (torch.ones(1, 3),))
@@ -61,9 +72,10 @@ class ONNXProgram:
         weights: dict[str, Tensor],
         parameters: frozenset[str],
         opset: int,
+        order: Sequence[str] = (),
     ) -> None:
         self._onnx = load_onnx()
-        self._nodes, self._opset = nodes, opset
+        self._nodes, self._opset, self._order = nodes, opset, order
         self._inputs = [self._info(*each) for each in inputs]
         self._outputs = [self._info(*each) for each in outputs]
         self._weights, self._parameters = weights, parameters
@@ -74,20 +86,18 @@ class ONNXProgram:
 
     def _info(self, value: Value, axes: Mapping[int, str]) -> Any:
         sizes = [axes.get(dim, size) for dim, size in enumerate(value.shape)]
-        return self._onnx.helper.make_tensor_value_info(value.name, ELEMENT_TYPES[value.dtype], sizes)
+        return self._onnx.helper.make_tensor_value_info(value.name, element_type(value.dtype), sizes)
 
     # The model as a protocol buffer.
 
     def _filled(self) -> Iterator[Any]:
         for name, tensor in self._weights.items():
-            yield self._onnx.helper.make_tensor(
-                name, ELEMENT_TYPES[tensor.dtype], tuple(tensor.shape), _bytes(tensor), raw=True
-            )
+            yield self._onnx.helper.make_tensor(name, element_type(tensor.dtype), tuple(tensor.shape), _bytes(tensor), raw=True)
 
     def _bare(self) -> Iterator[Any]:
         """The weights without their elements, which a text would not be readable with."""
         for name, tensor in self._weights.items():
-            made = self._onnx.TensorProto(name=name, data_type=ELEMENT_TYPES[tensor.dtype], dims=tuple(tensor.shape))
+            made = self._onnx.TensorProto(name=name, data_type=element_type(tensor.dtype), dims=tuple(tensor.shape))
             made.data_location = made.EXTERNAL
             yield made
 
@@ -96,7 +106,7 @@ class ONNXProgram:
         with open(place, "wb") as file:
             for name, tensor in self._weights.items():
                 content = _bytes(tensor)
-                made = self._onnx.TensorProto(name=name, data_type=ELEMENT_TYPES[tensor.dtype], dims=tuple(tensor.shape))
+                made = self._onnx.TensorProto(name=name, data_type=element_type(tensor.dtype), dims=tuple(tensor.shape))
                 if len(content) < _SMALL:
                     made.raw_data = content
                 else:
@@ -111,7 +121,7 @@ class ONNXProgram:
         helper = self._onnx.helper
         kept = [each for each in initializers if include or each.name not in self._parameters]
         added = [
-            helper.make_tensor_value_info(name, ELEMENT_TYPES[tensor.dtype], tuple(tensor.shape))
+            helper.make_tensor_value_info(name, element_type(tensor.dtype), tuple(tensor.shape))
             for name, tensor in self._weights.items()
             if as_inputs and name in self._parameters
         ]
@@ -233,7 +243,8 @@ class ONNXProgram:
         return tuple(gradiron.from_numpy(each) for each in results)
 
     def _feed(self, args: Any, kwargs: Any) -> dict[str, Any]:
-        tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+        named = sorted(kwargs.items(), key=lambda item: position(self._order, item[0]))
+        tensors = [leaf for leaf in pytree.tree_leaves((args, named)) if isinstance(leaf, Tensor)]
         if len(tensors) != len(self._inputs):
             raise ValueError(f"the model takes {len(self._inputs)} tensors, got {len(tensors)}")
         return {info.name: tensor.detach().cpu().numpy() for info, tensor in zip(self._inputs, tensors, strict=True)}

@@ -29,6 +29,7 @@ from ..overrides import DisableTorchFunction
 from ..utils import _pytree as pytree
 from ._forms import find_form
 from ._sizes import SizeInt, TracedSize, element_count, size_along
+from .errors import OnnxExporterError
 
 __all__ = ["ExportTracer", "is_tracing", "named_tensors", "trace"]
 
@@ -142,6 +143,7 @@ class ExportRecorder(Recorder):
     """
 
     tracer: ExportTracer
+    caller = "torch.onnx.export"
 
     def __init__(self, tracer: ExportTracer) -> None:
         super().__init__(tracer)
@@ -165,10 +167,25 @@ class ExportRecorder(Recorder):
 
     def call(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Execute an operator and write it down, or trace through one that is written in Python and has no form."""
-        if isinstance(func, FunctionType) and is_of_library(func.__module__) and not self._is_one_node(func):
-            with OperatorMode(self):
-                return inspect.unwrap(func)(*args, **kwargs)
-        return super().call(func, args, kwargs)
+        if not isinstance(func, FunctionType) or func.__name__ in VALUES or not is_of_library(func.__module__):
+            return super().call(func, args, kwargs)
+        if self._is_one_node(func):
+            return super().call(func, args, kwargs)
+        with OperatorMode(self):
+            made = inspect.unwrap(func)(*args, **kwargs)
+        lost = any(isinstance(leaf, Tensor) and not isinstance(leaf, Followed) for leaf in pytree.tree_leaves(made))
+        if lost and self._depends(args, kwargs):
+            self.refuse(f"{func.__name__} of a tensor that depends on an input")
+        return made
+
+    def _depends(self, args: Any, kwargs: Any) -> bool:
+        """Whether an input or a parameter decides what a call gets."""
+        leaves = pytree.tree_leaves((args, kwargs))
+        return any(isinstance(leaf, Followed) and _origin(leaf._proxy.node) not in self._free for leaf in leaves)
+
+    def run_grad(self, roots: Any, inputs: Any, starts: Any, retain_graph: bool, create_graph: bool) -> Any:
+        """Refuse derivatives: no form is theirs."""
+        self.refuse("a derivative")
 
     def _call(self, func: Any, args: Any, kwargs: Any) -> Any:
         for leaf in pytree.tree_leaves((args, kwargs)):
@@ -261,8 +278,7 @@ class ExportRecorder(Recorder):
             return self.number(size_along, (args[0], *args[1:], *kwargs.values()), result)
         if name in _COUNTS:
             return self.number(element_count, (args[0],), result)
-        read = [leaf._proxy.node for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Followed)]
-        if name in VALUES and not all(_origin(node) in self._free for node in read):
+        if name in VALUES and self._depends(args, kwargs):
             raise TraceError(
                 f"symbolically traced variables cannot be used as inputs to control flow: {name} of a tensor that depends on "
                 f"an input{self.tracer.line()}"
@@ -352,6 +368,8 @@ def trace(model: Module, names: Sequence[str], inputs: Sequence[Tensor], call: C
             for leaf in found:
                 if isinstance(leaf, Tensor):
                     recorder.require_unwritten(leaf)
+                elif not isinstance(leaf, (int, float)):
+                    raise OnnxExporterError(f"the module returns a {type(leaf).__name__}, which is no tensor")
         return found
 
     _depth += 1

@@ -12,12 +12,12 @@ import gradiron
 from .._core import Tensor
 from ..fx._names import Namespace
 from ..fx.node import Node
-from .errors import UnsupportedOperatorError
+from .errors import OnnxExporterError, UnsupportedOperatorError
 
-__all__ = ["ELEMENT_TYPES", "Value", "Writer", "load_onnx", "product"]
+__all__ = ["Value", "Writer", "element_type", "load_onnx", "product"]
 
 # The numbers that ONNX gives to element types.
-ELEMENT_TYPES = {
+_ELEMENT_TYPES = {
     gradiron.float32: 1,
     gradiron.uint8: 2,
     gradiron.int8: 3,
@@ -32,6 +32,18 @@ ELEMENT_TYPES = {
     gradiron.uint64: 13,
     gradiron.bfloat16: 16,
 }
+
+
+def element_type(dtype: Any) -> int:
+    """Return the number of a dtype in ONNX.
+
+    Args:
+        dtype: dtype.
+    """
+    found = _ELEMENT_TYPES.get(dtype)
+    if found is None:
+        raise OnnxExporterError(f"torch.onnx.export: tensors of {dtype} cannot be exported")
+    return found
 
 
 def load_onnx() -> Any:
@@ -292,7 +304,7 @@ class Writer:
             return self.constant(gradiron.tensor(x, dtype=dtype))
         if x.dtype == dtype:
             return x
-        made = self.Cast(x, to=ELEMENT_TYPES[dtype], dtype=dtype)
+        made = self.Cast(x, to=element_type(dtype), dtype=dtype)
         made.sizes = x.sizes
         return made
 

@@ -29,7 +29,9 @@ from ._operator_vjp import operator_vjp
 # Attributes that are other tensors, not results.
 _OWN = frozenset(("_base", "grad"))
 # What gives Python a number: a graph cannot hold what depends on it.
-VALUES = frozenset("__bool__ __complex__ __float__ __index__ __int__ equal is_nonzero item numpy tolist".split())
+VALUES = frozenset(
+    "__bool__ __complex__ __float__ __index__ __int__ allclose array dlpack equal is_nonzero item numpy tolist".split()
+)
 
 
 class Call(NamedTuple):
@@ -97,6 +99,8 @@ class Recorder:
         tracer: what holds the graph.
     """
 
+    caller = "make_fx"
+
     def __init__(self, tracer: MakeTracer) -> None:
         self.tracer = tracer
         self.calls: list[Call] = []
@@ -104,6 +108,14 @@ class Recorder:
         self.random: set[Node] = set()
         self.custom_backward = False
         self._run_grad = _core.run_grad
+
+    def refuse(self, what: str) -> NoReturn:
+        """Raise the error of what cannot be traced.
+
+        Args:
+            what: what it is.
+        """
+        raise NotImplementedError(f"{self.caller}: {what} cannot be traced")
 
     def follow(self, value: Any, proxy: Proxy) -> Any:
         """The value as a tensor that has a node."""
@@ -127,7 +139,7 @@ class Recorder:
         getter = getattr(func, "__name__", "") in ("__get__", "__set__")
         name = func.__self__.__name__ if getter else func.__name__
         if name == "backward":
-            _refuse(_MEANING["run_backward"])
+            self.refuse(_MEANING["run_backward"])
         versions, state = [leaf._version for leaf in tensors], default_generator.get_state()
         result = func(*args, **kwargs)
         if name == "__setitem__":
@@ -183,7 +195,7 @@ class Recorder:
         if _core.overrides_off() == 2 or not any(isinstance(root, Followed) for root in roots):
             return self._run_grad(roots, inputs, starts, retain_graph, create_graph)
         if self.custom_backward:
-            _refuse("the derivative of a torch.autograd.Function")
+            self.refuse("the derivative of a torch.autograd.Function")
         wanted = [each._proxy.node if isinstance(each, Followed) else None for each in inputs]
         found: dict[Node, Any] = {}
         for root, start in zip(roots, starts, strict=True):
@@ -211,7 +223,7 @@ class Recorder:
         if not wrt or not any(map(_core.wants_grad, each.outputs)):
             return
         if not each.pure:
-            _refuse(f"the derivative of {each.path}, which draws random numbers or writes into a tensor,")
+            self.refuse(f"the derivative of {each.path}, which draws random numbers or writes into a tensor,")
         args, kwargs = pytree.tree_unflatten(each.leaves, each.structure)
         cotangents = [found.get(node) for node in each.nodes]
         # The result of one with respect to one tensor is no tuple.
@@ -236,7 +248,7 @@ class Recorder:
         for name in ("aliased", "tracked", "unrecorded"):
             patcher.patch(core, name, self._kept(core[name], name))
         for name in ("run_backward", "vmap_enter", "make_dual"):
-            patcher.patch(core, name, _named(lambda *args, what=name: _refuse(_MEANING[what])))
+            patcher.patch(core, name, _named(lambda *args, what=name: self.refuse(_MEANING[what])))
         names = vars(custom_functions)
         patcher.patch(names, "_apply", self._noting_custom(names["_apply"]))
         for name in ("as_tensor", "asarray", "from_numpy", "tensor"):
@@ -324,10 +336,6 @@ _MEANING = {
     "vmap_enter": "vmap",
     "make_dual": "forward-mode derivatives",
 }
-
-
-def _refuse(what: str) -> NoReturn:
-    raise NotImplementedError(f"make_fx: {what} cannot be traced")
 
 
 def _named(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -83,6 +83,8 @@ def _eye(g: Writer, n: Any, m: Any = None, **options: Any) -> Any:
 
 @form("tensor", "as_tensor", "asarray", "scalar_tensor")
 def _tensor(g: Writer, data: Any, **options: Any) -> Any:
+    if isinstance(data, (list, tuple)):
+        return g.Concat(*(g.unsqueeze(_tensor(g, each), 0) for each in data), axis=0)
     return g.cast(data, g.dtype)
 
 
