@@ -16,7 +16,7 @@ class Module(T.nn.Module):
     def __init__(self, function):
         super().__init__()
         self.function = function
-        self.register_buffer("count", T.zeros(2))
+        self.weight = T.nn.Parameter(T.ones(2))
 
     def forward(self, x):
         return self.function(self, x)
@@ -80,12 +80,12 @@ def test_writes_that_a_graph_cannot_hold():
         y.t().add_(1)
         return y
 
-    def into_a_buffer(module, x):
-        module.count.add_(1)
-        return x * module.count
+    def into_a_parameter(module, x):
+        module.weight.mul_(2)
+        return x * module.weight
 
     refused(through_a_view, "used after a view of it", T.fx.proxy.TraceError)
-    refused(into_a_buffer, "'count' is read after the module has written into it", T.fx.proxy.TraceError)
+    refused(into_a_parameter, "the module writes into its parameter 'weight'.*mul_.2", T.fx.proxy.TraceError)
 
 
 def test_options(tmp_path):

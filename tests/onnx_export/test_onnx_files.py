@@ -130,6 +130,42 @@ def test_the_module_is_left_as_it_was():
     assert module.training and not module.norm.training
 
 
+def test_parameters_and_buffers_are_read_by_name_and_written():
+    class Module(T.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = T.nn.Parameter(T.tensor([[1.0, 2.0], [3.0, 4.0]]))
+            self.register_buffer("order", T.tensor([1, 0]))
+            self.register_buffer("count", T.zeros(2))
+            self.plain = T.ones(2)
+
+        def forward(self, x):
+            self.count.add_(self.plain)
+            self.count[0] = 5
+            rows = self.weight[(x[0] > 1).long()] ** x
+            if self.weight.sum() > 0:  # known, as no input decides it
+                rows = rows + -self.weight.T
+            order = self.order.float()
+            order += x[1]
+            return (
+                rows,
+                self.weight**x,
+                self.weight[self.order],
+                x * self.count,
+                order,
+                self.weight.where(x > 1, x),
+                2**self.order,
+            )
+
+    module, x = Module().eval(), T.tensor([[1.0, 2.0], [3.0, 4.0]])
+    program, y = T.onnx.export(module, (x,)), T.tensor([[2.0, 1.0], [0.5, 3.0]])
+    assert module.count.tolist() == [0, 0]
+    weights = {each.name for each in program.model_proto.graph.initializer}
+    assert {"weight", "order", "count", "plain"} <= weights
+    for found, expected in zip(program(y), module(y), strict=True):
+        assert T.allclose(found, expected)
+
+
 def test_arguments_by_name_and_functions():
     program = T.onnx.export(lambda x, *, scale: x * scale, (T.ones(2),), kwargs={"scale": T.full((2,), 3.0)}, verify=True)
     assert program.call_reference(T.ones(2), scale=T.full((2,), 4.0))[0].tolist() == [4, 4]

@@ -103,7 +103,7 @@ OTHERWISE = {
     "python/gradiron/autograd/graph.py": {"all", "any"},
     "python/gradiron/func/_rearrange.py": {"equal"},
     "python/gradiron/fx/_tensor_annotations.py": {"complex"},
-    "python/gradiron/fx/experimental/_recording.py": {"allclose", "equal", "is_nonzero"},
+    "python/gradiron/fx/experimental/_recording.py": {"allclose", "equal", "is_nonzero", "where"},
     "python/gradiron/fx/passes/dialect/common/cse_pass.py": {"random"},
     "python/gradiron/fx/experimental/proxy_tensor.py": {"real"},
     "python/gradiron/_stand_ins/jit/__init__.py": {"trace"},

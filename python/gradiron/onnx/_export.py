@@ -95,7 +95,7 @@ class _Inputs:
         return [axes for spec, (_, value) in zip(specs, parts, strict=True) for axes in axes_by_shape(spec, value, label)]
 
 
-def _named_outputs(writer: Writer, inputs: Sequence[Value], outputs: Sequence[Any], names: Sequence[str]) -> list[Value]:
+def _named_outputs(writer: Writer, outputs: Sequence[Any], names: Sequence[str]) -> list[Value]:
     """The outputs under their names, each a value of its own."""
     if len(names) > len(outputs):
         raise RuntimeError(f"number of output names provided ({len(names)}) exceeded number of outputs ({len(outputs)})")
@@ -166,7 +166,8 @@ def _program(
             others = other_sizes(inputs.tensors, axes, lambda resized: trace(model, names, resized, inputs.call))
     merge(tracer, others)
     writer, given, results = translate(tracer, opset, fold, output_names)
-    outputs = _named_outputs(writer, given, results, output_names)
+    outputs = _named_outputs(writer, results, output_names)
+    writer.prune(value.name for value in outputs)
     for name in dynamic_axes:
         if name not in names and all(name != value.name for value in outputs):
             warnings.warn(f"Provided key {name} for dynamic axes is not a valid input/output name", UserWarning, stacklevel=4)

@@ -15,7 +15,7 @@ from typing import Any
 import gradiron
 
 from .. import compiler
-from .._core import Tensor
+from .._core import Tensor, as_subclass
 from .._types import Size
 from ..autograd.grad_mode import no_grad
 from ..fx import _patching
@@ -24,7 +24,7 @@ from ..fx.experimental._recording import VALUES, Followed, MakeTracer, OperatorM
 from ..fx.graph import Graph
 from ..fx.node import Node
 from ..fx.proxy import Proxy, TraceError
-from ..nn import Module
+from ..nn import Module, Parameter
 from ..overrides import DisableTorchFunction
 from ..utils import _pytree as pytree
 from ._forms import find_form
@@ -35,6 +35,7 @@ __all__ = ["ExportTracer", "is_tracing", "named_tensors", "trace"]
 
 # Rooms whose names stand before those of their functions.
 _ROOMS = ("fft", "linalg")
+_IN_PLACE = frozenset(f"__{name}__" for name in "setitem iadd isub imul itruediv ifloordiv imod ipow iand ior ixor".split())
 _COUNTS = frozenset(("nelement", "numel"))
 _depth = 0
 
@@ -86,7 +87,6 @@ class ExportTracer(MakeTracer):
         self.root, self.graph = Module(), Graph(tracer_cls=type(self))
         self.held = named_tensors(model)
         self.tensor_attrs = {tensor: name for name, tensor in self.held.items()}
-        self._versions = {name: tensor._version for name, tensor in self.held.items()}
         self.paths = {module: path for path, module in model.named_modules()}
         self.modules: list[str] = []
 
@@ -116,16 +116,6 @@ class ExportTracer(MakeTracer):
         node.meta.update(line=self.line(), module=self.modules[-1] if self.modules else "")
         return node
 
-    def require_unwritten(self, tensor: Tensor) -> None:
-        """Raise an error if a parameter or buffer is not any more what it was when the trace began.
-
-        Args:
-            tensor: tensor that is read.
-        """
-        name = self.tensor_attrs.get(tensor)
-        if name in self._versions and tensor._version != self._versions[name]:
-            raise TraceError(f"'{name}' is read after the module has written into it, which a graph cannot hold{self.line()}")
-
     def line(self) -> str:
         """Return the line of the user's program that is being traced, as an error tells it."""
         frame = self._find_user_frame()
@@ -147,7 +137,8 @@ class ExportRecorder(Recorder):
 
     def __init__(self, tracer: ExportTracer) -> None:
         super().__init__(tracer)
-        # The nodes whose values no input and no parameter decides.
+        # The nodes whose values no input decides, and those among them that no parameter decides, either.
+        self._known: set[Node] = set()
         self._free: set[Node] = set()
         # For a tensor that an index made, what it is a view of and the index.
         self._views: dict[Any, tuple[Any, Any]] = {}
@@ -162,6 +153,7 @@ class ExportRecorder(Recorder):
         """
         node = self.tracer.create_proxy("call_function", target, args, {}).node
         node.meta["number"] = value
+        self._known.add(node)
         self._free.add(node)
         return SizeInt(value, node, self.number)
 
@@ -179,9 +171,9 @@ class ExportRecorder(Recorder):
         return made
 
     def _depends(self, args: Any, kwargs: Any) -> bool:
-        """Whether an input or a parameter decides what a call gets."""
+        """Whether an input decides what a call gets."""
         leaves = pytree.tree_leaves((args, kwargs))
-        return any(isinstance(leaf, Followed) and _origin(leaf._proxy.node) not in self._free for leaf in leaves)
+        return any(isinstance(leaf, Followed) and _origin(leaf._proxy.node) not in self._known for leaf in leaves)
 
     def run_grad(self, roots: Any, inputs: Any, starts: Any, retain_graph: bool, create_graph: bool) -> Any:
         """Refuse derivatives: no form is theirs."""
@@ -192,6 +184,8 @@ class ExportRecorder(Recorder):
             if isinstance(leaf, Tensor):
                 self.require_unwritten(leaf)
         target = args[0] if args and isinstance(args[0], Followed) else None
+        if target is not None and func.__name__.strip("_") != func.__name__:
+            self._require_no_parameter(func.__name__, target)
         version = None if target is None else target._version
         made: Any = None
         node: Node | None
@@ -251,9 +245,7 @@ class ExportRecorder(Recorder):
         Args:
             tensor: tensor that is read.
         """
-        if not isinstance(tensor, Followed):
-            self.tracer.require_unwritten(tensor)
-        elif tensor._written != tensor._version:
+        if isinstance(tensor, Followed) and tensor._written != tensor._version:
             raise TraceError(
                 "a tensor is used after a view of it, or what it is a view of, has been written into, which a graph cannot "
                 f"hold{self.tracer.line()}"
@@ -262,9 +254,38 @@ class ExportRecorder(Recorder):
     def _note(self, node: Node, outputs: list[Any]) -> None:
         """Notes what the results of a node look like, and their values where the program alone decides them."""
         node.meta["results"] = [(tuple(leaf.shape), leaf.dtype) if isinstance(leaf, Tensor) else None for leaf in outputs]
-        if node not in self.random and all(each in self._free or self._is_constant(each) for each in node.all_input_nodes):
+        if node in self.random:
+            return
+        if all(each in self._known or each.op == "get_attr" for each in node.all_input_nodes):
+            self._known.add(node)
+        if all(each in self._free or self._is_constant(each) for each in node.all_input_nodes):
             self._free.add(node)
             node.meta["values"] = [leaf.detach().clone() if isinstance(leaf, Tensor) else leaf for leaf in outputs]
+
+    def _require_no_parameter(self, name: str, target: Any) -> None:
+        """Raises the error of an operator that would write into a parameter, before it does."""
+        held = self.tracer.held.get(str(target._proxy.node.target))
+        in_place = name in _IN_PLACE or (name.endswith("_") and not name.endswith("__"))
+        if in_place and isinstance(held, Parameter):
+            raise TraceError(
+                f"the module writes into its parameter '{target._proxy.node.target}', which a graph cannot "
+                f"hold{self.tracer.line()}"
+            )
+
+    def hold(self, model: Module) -> None:
+        """Have the modules' parameters, buffers and other tensors followed, each as a node of its name.
+
+        Args:
+            model: module.
+        """
+        followed: dict[Tensor, Any] = {}
+        for tensor, name in self.tracer.tensor_attrs.items():
+            proxy = self.tracer.create_proxy("get_attr", name, (), {})
+            self._known.add(proxy.node)
+            followed[tensor] = self.follow(as_subclass(tensor.detach(), Followed, True), proxy)
+        for module in model.modules():
+            for names in (vars(module)["_parameters"], vars(module)["_buffers"], vars(module)):
+                names.update((name, followed[value]) for name, value in names.items() if _is_in(value, followed))
 
     def _is_constant(self, node: Node) -> bool:
         return node.op == "get_attr" and node.target not in self.tracer.held
@@ -317,6 +338,10 @@ class ExportRecorder(Recorder):
 def _origin(node: Node) -> Node:
     """The call that returned a result, where it returned several."""
     return node.args[0] if node.target is operator.getitem and "operator" not in node.meta else node
+
+
+def _is_in(value: Any, tensors: dict[Tensor, Any]) -> bool:
+    return isinstance(value, Tensor) and value in tensors
 
 
 def _is_basic(index: Any) -> bool:
@@ -375,6 +400,7 @@ def trace(model: Module, names: Sequence[str], inputs: Sequence[Tensor], call: C
     _depth += 1
     try:
         with no_grad(), _unchanged(model):
+            recorder.hold(model)
             # A module that writes into its input must not write into the example.
             run_recorded(results, [value.detach().clone() for value in inputs], proxies, tracer, recorder)
     finally:

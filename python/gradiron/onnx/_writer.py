@@ -248,6 +248,20 @@ class Writer:
             self._constants[key] = Value(name, tensor.dtype, tuple(tensor.shape))
         return self._constants[key]
 
+    def prune(self, outputs: Iterable[str]) -> None:
+        """Drop the nodes and constants that no output needs.
+
+        Args:
+            outputs: names of the outputs.
+        """
+        needed, kept = set(outputs), []
+        for node in reversed(self.nodes):
+            if needed.intersection(node.output):
+                needed.update(node.input)
+                kept.append(node)
+        self.nodes = kept[::-1]
+        self.initializers = {name: tensor for name, tensor in self.initializers.items() if name in needed}
+
     # Sizes.
 
     def sizes(self, given: Sequence[Any]) -> Value:

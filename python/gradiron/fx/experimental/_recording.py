@@ -34,6 +34,12 @@ VALUES = frozenset(
 )
 
 
+# Operators of Python's that ask only the tensor itself whether it overrides functions.
+_UNASKING = tuple(
+    f"__{name}__" for name in "getitem setitem pow iadd isub imul itruediv ifloordiv imod ipow iand ior ixor".split()
+)
+
+
 class Call(NamedTuple):
     """One operator that was executed."""
 
@@ -241,8 +247,8 @@ class Recorder:
         for names, name, function in _patching.library_functions():
             if self._is_one_node(function):
                 patcher.patch(names, name, self._recorded(function))
-        for name in ("__getitem__", "__setitem__"):
-            patcher.patch_method(Tensor, name, self._recorded_index(getattr(Tensor, name)))
+        for name in _UNASKING:
+            patcher.patch_method(Tensor, name, self._recorded_slot(getattr(Tensor, name)))
         core = vars(_core)
         patcher.patch(core, "run_grad", _named(self.run_grad))
         for name in ("aliased", "tracked", "unrecorded"):
@@ -271,8 +277,8 @@ class Recorder:
         """Whether a call is written down."""
         return any(isinstance(leaf, Followed) for leaf in pytree.tree_leaves((args, kwargs)))
 
-    def _recorded_index(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        """`x[index]` of a tensor that is not followed itself: it does not ask the index whether it overrides functions."""
+    def _recorded_slot(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        """An operator of Python's on a tensor that is not followed, where that does not ask its operands."""
 
         @functools.wraps(method)
         def recorded(tensor: Tensor, *args: Any) -> Any:
@@ -322,7 +328,8 @@ class Recorder:
 
 def _takes(function: Any, name: str, args: Any, kwargs: Any) -> bool:
     """Whether an operator's function takes a method's arguments: sizes one by one are a method's alone."""
-    if not isinstance(function, BuiltinFunctionType) or library_path(function) != f"torch.{name}":
+    # The function `where` has the condition before the tensor.
+    if name == "where" or not isinstance(function, BuiltinFunctionType) or library_path(function) != f"torch.{name}":
         return False
     try:
         inspect.signature(function).bind(*args, **kwargs)

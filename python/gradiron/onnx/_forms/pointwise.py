@@ -327,8 +327,12 @@ def _sinc(g: Writer, input: Any) -> Any:
     return g.Where(zero, one, g.Div(g.Sin(angle), angle), dtype=g.dtype)
 
 
-def _add_shift(names: tuple[str, ...], direction: str) -> None:
-    @form(*names)
+def _add_shift(name: str, slot: str, direction: str) -> None:
+    @form(f"__r{slot}__")
+    def reflected(g: Writer, input: Any, other: Any) -> Any:
+        return write(g, other, input)
+
+    @form(name, f"__{slot}__")
     def write(g: Writer, input: Any, other: Any) -> Any:
         input, other = pair(g, input, other)
         if g.dtype == gradiron.uint8:
@@ -338,8 +342,8 @@ def _add_shift(names: tuple[str, ...], direction: str) -> None:
         return g.Mul(input, factor) if direction == "LEFT" else _floor_divide(g, input, factor)
 
 
-_add_shift(("bitwise_left_shift", "__lshift__"), "LEFT")
-_add_shift(("bitwise_right_shift", "__rshift__"), "RIGHT")
+_add_shift("bitwise_left_shift", "lshift", "LEFT")
+_add_shift("bitwise_right_shift", "rshift", "RIGHT")
 
 
 # Comparisons and logic.
@@ -431,6 +435,11 @@ def _isclose(g: Writer, input: Any, other: Any, rtol: float = 1e-5, atol: float 
 @form("where")
 def _where(g: Writer, condition: Any, input: Any, other: Any) -> Any:
     return g.Where(g.cast(condition, gradiron.bool), *pair(g, input, other), dtype=g.dtype)
+
+
+@form("Tensor.where")
+def _where_method(g: Writer, input: Any, condition: Any, other: Any) -> Any:
+    return _where(g, condition, input, other)
 
 
 @form("masked_fill")

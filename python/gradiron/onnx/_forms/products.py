@@ -19,6 +19,11 @@ def _matmul(g: Writer, input: Any, other: Any) -> Any:
     return g.MatMul(input, other)
 
 
+@form("__rmatmul__")
+def _rmatmul(g: Writer, input: Any, other: Any) -> Any:
+    return g.MatMul(other, input)
+
+
 @form("dot", "vdot", "inner")
 def _dot(g: Writer, input: Any, other: Any) -> Any:
     if input.ndim > 1 or other.ndim > 1:
