@@ -52,8 +52,8 @@ def test_a_model_computes_the_same_in_onnxruntime(name):
     check(program, module, resized(inputs, model.axes))
 
 
-@pytest.mark.parametrize("opset", range(13, 22))
-@pytest.mark.parametrize("name", ("resnet18", "unet", "gpt", "decoder", "gru seq2seq", "normalizations", "activations"))
+@pytest.mark.parametrize("opset", (13, 14, 16, 17, 18, 19, 21))
+@pytest.mark.parametrize("name", ("unet", "gpt", "encoder", "normalizations", "activations"))
 def test_every_version_of_the_operators(name, opset):
     model = MODELS[name]
     module, inputs = example(model)

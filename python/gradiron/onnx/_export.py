@@ -255,8 +255,9 @@ def export(
         dynamic_axes: for an input's or output's name, names by axis or a list of axes. Default: `None`
         training: mode of the module if not `dynamo`. Default: `TrainingMode.EVAL`
         do_constant_folding: whether what depends on no input and no parameter is computed by the export. Default: `True`
-        optimize, operator_export_type, custom_opsets, export_modules_as_functions, autograd_inlining, artifacts_dir: ignored.
-        custom_translation_table, report, profile, dump_exported_program: not supported.
+        optimize, autograd_inlining: ignored. Default: `True`
+        operator_export_type, custom_opsets, export_modules_as_functions, artifacts_dir: ignored. Default: as in PyTorch
+        custom_translation_table, report, profile, dump_exported_program: not supported. Default: `False`
 
     Returns:
         The program, or None if not `dynamo`.

@@ -52,7 +52,7 @@ class ONNXProgram:
         weights: tensors of the graph by name.
         parameters: names of those that are parameters or buffers of the module.
         opset: version of the operators.
-        order: names of the module's parameters, which arguments by name are sorted by.
+        order: names of the module's parameters, which arguments by name are sorted by. Default: `()`
 
     Examples:
         >>> program = torch.onnx.export(nn.Linear(3, 2).eval(), (torch.ones(1, 3),))
