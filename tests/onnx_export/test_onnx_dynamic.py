@@ -93,6 +93,10 @@ def test_a_module_that_takes_no_other_size_is_refused():
 def test_wrong_declarations():
     with pytest.raises(ValueError, match="'x' has 2 dimensions and no axis 2"):
         exported(lambda x: x, T.ones(2, 2), dynamic_axes={"x": [2]})
+    with pytest.raises(ValueError, match=r"a tensor of shape \[2, 2\] has 2 dimensions and no axis 3"):
+        exported(lambda x: x, T.ones(2, 2), dynamic_shapes=({3: "n"},))
+    with pytest.raises(ValueError, match="dynamic_shapes names 'z', which is no argument of the module"):
+        exported(lambda x: x, T.ones(2, 2), dynamic_shapes={"z": {0: "n"}})
     with pytest.raises(ValueError, match="the axes named 'n' have different sizes, 2 and 3"):
         exported(lambda x: x, T.ones(2, 3), dynamic_axes={"x": {0: "n", 1: "n"}})
     with pytest.raises(ValueError, match="dynamic_shapes has 2 entries for 1 arguments"):

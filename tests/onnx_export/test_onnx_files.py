@@ -33,6 +33,13 @@ def test_weights_keep_their_names():
         assert T.equal(T.from_numpy(onnx.numpy_helper.to_array(each).copy()), module.state_dict()[each.name])
 
 
+def test_a_compiled_module():
+    module, x = model(), T.randn(2, 8)
+    program = T.onnx.export(T.compile(module), (x,))
+    assert {each.name for each in program.model_proto.graph.initializer} >= {"0.weight", "3.bias"}
+    assert T.allclose(program(x)[0], module(x), atol=1e-5)
+
+
 def test_weights_in_a_file_beside(tmp_path):
     module, x, path = model(), T.randn(2, 8), tmp_path / "model.onnx"
     program = T.onnx.export(module, (x,), path)

@@ -31,11 +31,15 @@ def axes_by_name(declared: Mapping[str, Any], names: Iterable[str], ranks: Mappi
         if axes is None:
             continue
         named = axes if isinstance(axes, Mapping) else {axis: f"{name}_dynamic_axes_{at + 1}" for at, axis in enumerate(axes)}
-        for axis in named:
-            if not isinstance(axis, int) or not -ranks[name] <= axis < ranks[name]:
-                raise ValueError(f"dynamic_axes: '{name}' has {ranks[name]} dimensions and no axis {axis!r}")
-        found[name] = {axis % ranks[name]: str(label) for axis, label in named.items()}
+        found[name] = {_counted(axis, ranks[name], f"'{name}'"): str(label) for axis, label in named.items()}
     return found
+
+
+def _counted(axis: Any, rank: int, what: str) -> int:
+    """The axis, counted from the first."""
+    if not isinstance(axis, int) or not -rank <= axis < rank:
+        raise ValueError(f"dynamic axes: {what} has {rank} dimensions and no axis {axis!r}")
+    return axis % rank
 
 
 def axes_by_shape(spec: Any, value: Any, name: Callable[[], str]) -> Iterator[Axes]:
@@ -48,7 +52,8 @@ def axes_by_shape(spec: Any, value: Any, name: Callable[[], str]) -> Iterator[Ax
     """
     if isinstance(value, Tensor):
         pairs = spec.items() if isinstance(spec, Mapping) else enumerate(spec or ())
-        yield {axis % value.dim(): _label(label, name) for axis, label in pairs if _is_dynamic(label)}
+        what = f"a tensor of shape {list(value.shape)}"
+        yield {_counted(axis, value.dim(), what): _label(label, name) for axis, label in pairs if _is_dynamic(label)}
     elif isinstance(value, Mapping):
         for key, item in value.items():
             yield from axes_by_shape(None if spec is None else spec.get(key), item, name)

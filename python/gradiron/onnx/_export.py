@@ -89,7 +89,12 @@ class _Inputs:
         count = itertools.count()
         label = lambda: f"s{next(count)}"
         parts = list(self.parts())
-        specs = [shapes.get(name) for name, _ in parts] if isinstance(shapes, Mapping) else list(shapes)
+        if isinstance(shapes, Mapping):
+            unknown = sorted(shapes.keys() - {name for name, _ in parts})
+            if unknown:
+                raise ValueError(f"dynamic_shapes names {unknown[0]!r}, which is no argument of the module")
+            shapes = [shapes.get(name) for name, _ in parts]
+        specs = list(shapes)
         if len(specs) != len(parts):
             raise ValueError(f"dynamic_shapes has {len(specs)} entries for {len(parts)} arguments")
         return [axes for spec, (_, value) in zip(specs, parts, strict=True) for axes in axes_by_shape(spec, value, label)]
@@ -288,6 +293,8 @@ def export(
     if not dynamo and kwargs is None and args and isinstance(args[-1], dict):
         *rest, kwargs = args
         args = tuple(rest)
+    # The module that `torch.compile` was given.
+    model = getattr(model, "_orig_mod", model)
     module = model if isinstance(model, Module) else _Function(model)
     if dynamo and module.training and not isinstance(module, _Function):
         warnings.warn(
