@@ -14,7 +14,8 @@ pub static COO: CooFunc = CooFunc { to_dense, join };
 pub fn from_rows(count: usize, indices: &Tensor, rows: &Tensor) -> Result<Tensor> {
     let width = rows.shape()[1];
     let indices = reshape(indices, &[1, indices.numel()])?;
-    let parts = CooParts { indices, values: rows.clone(), is_coalesced: false, func: &COO };
+    let is_coalesced = rows.shape()[0] < 2;
+    let parts = CooParts { indices, values: rows.clone(), is_coalesced, func: &COO };
     Tensor::sparse(&[count, width], parts)
 }
 

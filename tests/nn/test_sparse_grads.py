@@ -99,6 +99,13 @@ def test_derivatives_of_every_order(numbers):
     assert T.allclose(g.to_dense(), h) and T.allclose(gg.to_dense(), hh)
 
 
+def test_one_row_is_coalesced():
+    for numbers in ([], [1], [1, 1]):
+        w = cases.table(T)
+        lookup(w, numbers).sum().backward()
+        assert w.grad.is_coalesced() == (len(numbers) < 2)
+
+
 def test_accumulates_in_place():
     w = cases.table(T)
     lookup(w, [1, 3]).sum().backward()
