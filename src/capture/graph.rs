@@ -196,18 +196,14 @@ impl Graph {
                 let Some(body) = saved.body() else {
                     return Err(Error::runtime("a saved tensor was packed by a hook"));
                 };
-                if saved.is_remembered() {
+                let known = saved.tensor().and_then(|tensor| origins.number(&tensor));
+                if known.is_none() && saved.is_remembered() {
                     return Err(Error::runtime(
                         "a tensor that the graph of a result saved was changed afterwards",
                     ));
                 }
-                let tensor = match saved.tensor() {
-                    Some(tensor) => origins
-                        .number(&tensor)
-                        .map(SavedTensor::Known)
-                        .or_else(|| recipe(&tensor).map(SavedTensor::Made)),
-                    None => None,
-                };
+                let made = || saved.tensor().and_then(|tensor| recipe(&tensor)).map(SavedTensor::Made);
+                let tensor = known.map(SavedTensor::Known).or_else(made);
                 if let Some(SavedTensor::Known(number)) = tensor {
                     origins.need(number);
                 }
