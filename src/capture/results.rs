@@ -135,7 +135,7 @@ impl Recipes {
         let history = tensor.history().map(|edge| self.history(&edge, origins.known)).transpose()?;
         Ok(Recipe::New(Box::new(New {
             body: self.storages.add(&tensor.body(), origins)?,
-            requires_grad: history.is_none() && tensor.requires_grad(),
+            requires_grad: history.is_none() && tensor.requires_grad() && tensor.edge().is_some(),
             history,
             view,
         })))

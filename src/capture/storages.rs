@@ -3,7 +3,7 @@
 use crate::base::{Error, Result};
 use crate::capture::kind::Form;
 use crate::capture::origins::Origins;
-use crate::storage::{Storage, WeakStorage};
+use crate::storage::{Storage, UNTRACKED, WeakStorage};
 use crate::tensor::{Body, Tensor};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -12,11 +12,21 @@ use std::collections::HashMap;
 pub(super) struct Fresh {
     pub len: usize,
     pub version: u32,
+    /// The operator of the last recorded write in place, for messages.
+    writer: Option<&'static &'static str>,
 }
 
 impl Fresh {
+    fn of(storage: &Storage) -> Fresh {
+        Fresh { len: storage.len(), version: storage.version(), writer: storage.writer() }
+    }
+
     pub fn make(&self) -> Result<Storage> {
-        Storage::with_version(self.len, self.version)
+        let storage = Storage::with_version(self.len, self.version)?;
+        if let Some(writer) = self.writer {
+            storage.written_by(writer);
+        }
+        Ok(storage)
     }
 }
 
@@ -110,7 +120,7 @@ impl Storages {
         } else if root.is_made_in(origins.capture) {
             self.fresh_of.insert(root.id(), self.fresh.len());
             self.kept.push(root.downgrade());
-            self.fresh.push(Fresh { len: root.len(), version: root.version() });
+            self.fresh.push(Fresh::of(root));
             Holder::Fresh(self.fresh.len() - 1)
         } else {
             return Err(Error::runtime(
@@ -134,7 +144,7 @@ impl Storages {
             .holders
             .iter()
             .any(|holder| matches!(holder, Holder::Alias { of, .. } if *of == body.holder));
-        let is_counted = self.fresh[fresh].version != crate::storage::UNTRACKED;
+        let is_counted = self.fresh[fresh].version != UNTRACKED;
         (is_counted && !is_shared).then_some(fresh)
     }
 
