@@ -177,6 +177,36 @@ def compiled(setup: Setup) -> Setup:
     return compile_step
 
 
+def in_a_loop(make: Callable[[Any], Any], shape: tuple[int, ...]) -> Setup:
+    """A compiled model in a loop that is not: loss, backward and optimizer are outside of what is captured."""
+
+    def setup(T: Any) -> Names:
+        T.manual_seed(0)
+        model = make(T.nn)
+        called = T.compile(model) if T.__name__ == "gradiron" else model
+        optimizer = T.optim.SGD(model.parameters(), lr=0.01)
+        x = T.randn(*shape)
+
+        def run() -> Any:
+            optimizer.zero_grad()
+            loss = called(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        return {"run": run}
+
+    return setup
+
+
+def small_model(nn: Any) -> Any:
+    return nn.Sequential(nn.Linear(32, 64), nn.Tanh(), nn.Linear(64, 1))
+
+
+def block(nn: Any) -> Any:
+    return nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True)
+
+
 def step(name: str, setup: Callable[[Any], Names], goal: float, slow: bool = False) -> None:
     STEPS[name] = setup
     job(f"compiled: {name}", "run()", compiled(setup), goal, slow=slow)
@@ -193,3 +223,5 @@ step("PINN of second order, 512 points, Adam", pinn, 4)
 step("chain of 10, 1e3 elements, forward and backward", chain(1_000), 30)
 step("chain of 10, 1e5 elements, forward and backward", chain(100_000), 4)
 step("chain of 10, 1e7 elements, forward and backward", chain(10_000_000), 15, slow=True)
+job("compiled: MLP 32-64-1 in a loop that is not compiled", "run()", in_a_loop(small_model, (64, 32)), 4)
+job("compiled: transformer block in a loop that is not compiled", "run()", in_a_loop(block, (4, 16, 32)), 2)

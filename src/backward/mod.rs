@@ -9,6 +9,7 @@ pub mod forward_mode;
 pub mod graph_task;
 mod leaf_counts;
 mod match_gradient;
+mod older;
 mod ready_queue;
 pub mod sparse;
 pub mod sum_buffers;
@@ -16,6 +17,7 @@ pub mod sum_buffers;
 use crate::base::{Error, Guidance, Result, profile, try_alloc};
 use crate::operator::batch;
 use crate::operator::pointwise::nan::has_nan;
+use crate::storage::access;
 use crate::tensor::{
     Edge, Grads, Kind, Node, NodeRef, Step, Tensor, When, add_failed_node, anomaly, any_hosted, mode,
     saved_hooks, with_snapshot,
@@ -48,6 +50,9 @@ pub fn run(request: Request) -> Result<Vec<Option<Tensor>>> {
     let captured = try_alloc::filled(None, inputs.map_or(0, <[Edge]>::len))?;
     let ready_queue = ReadyQueue::new(create_graph);
     let mut run = BackwardRun { plan, captured, ready_queue, retain_graph, create_graph, accumulate };
+    if access::captures() {
+        older::note(roots, |node| run.executes(node))?;
+    }
     let _recording = GradModeGuard::start(create_graph);
     let _hooks = saved_hooks::RestoreHooks::now();
     let watched = any_hosted();

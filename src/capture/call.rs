@@ -80,12 +80,13 @@ impl Call {
 
     fn plan(&self, known: &[Tensor], results: &[Tensor]) -> Result<Plan> {
         let Ended { recorder, changes, grad_changes } = &self.0;
-        let mut origins = Origins::new(known, changes, grad_changes)?;
+        let mut origins = Origins::new(known, changes, grad_changes, recorder.number)?;
         let mut recipes = Recipes::default();
         let results =
             results.iter().map(|result| recipes.add(result, &mut origins)).collect::<Result<Vec<_>>>()?;
         let mut grads = effects::grads(&mut origins, &mut recipes)?;
-        let mut fresh_slots: Vec<Option<Storage>> = recipes.fresh.iter().map(|_| None).collect();
+        recipes.finish(&mut origins)?;
+        let mut fresh_slots: Vec<Option<Storage>> = recipes.storages.fresh.iter().map(|_| None).collect();
         let (mut is_inside, mut survivor) = (Vec::with_capacity(recorder.slots.len()), None);
         for slot in &recorder.slots {
             let (original, is_made) = match &slot.original {
@@ -93,7 +94,7 @@ impl Call {
                 Original::Older(original) => (original, false),
                 Original::Held(_) => return Err(Error::runtime("the capture is that of a graph")),
             };
-            let (memory, fresh) = (origins.memory(original.id()), recipes.fresh_of(original.id()));
+            let (memory, fresh) = (origins.memory(original.id()), recipes.storages.fresh_of(original.id()));
             is_inside.push(memory.is_none() && fresh.is_none());
             if let Some(memory) = memory {
                 origins.memories[memory].slot = Some((slot.stand_in.clone(), slot.reached));

@@ -4,6 +4,7 @@
 
 mod call;
 mod effects;
+mod graph;
 mod kind;
 mod memory;
 mod origins;
@@ -12,6 +13,7 @@ mod recorder;
 mod replay;
 mod results;
 mod retain;
+mod storages;
 #[cfg(test)]
 mod tests;
 

@@ -62,6 +62,8 @@ impl FirstGrad<'_> {
 pub(super) struct Origins<'a> {
     pub known: &'a [Tensor],
     pub grad_changes: &'a GradChanges,
+    /// The number of the capture.
+    pub capture: u32,
     number_of: HashMap<usize, usize>,
     /// By the ids of storages.
     sources: HashMap<usize, Source>,
@@ -72,7 +74,12 @@ pub(super) struct Origins<'a> {
 }
 
 impl<'a> Origins<'a> {
-    pub fn new(known: &'a [Tensor], changes: &Changes, grad_changes: &'a GradChanges) -> Result<Origins<'a>> {
+    pub fn new(
+        known: &'a [Tensor],
+        changes: &Changes,
+        grad_changes: &'a GradChanges,
+        capture: u32,
+    ) -> Result<Origins<'a>> {
         let (mut number_of, mut sources) = (HashMap::new(), HashMap::new());
         for (number, tensor) in known.iter().enumerate() {
             if let Some(what) = changes.get(&tensor.id()) {
@@ -87,7 +94,8 @@ impl<'a> Origins<'a> {
         }
         let (memories, memory_of) = (Vec::new(), HashMap::new());
         let is_used = vec![false; known.len()];
-        let mut origins = Origins { known, grad_changes, number_of, sources, memories, memory_of, is_used };
+        let mut origins =
+            Origins { known, grad_changes, capture, number_of, sources, memories, memory_of, is_used };
         for number in 0..known.len() {
             if let Some(grad) = origins.first_grad(number) {
                 origins.sources.entry(grad.storage_id()).or_insert(Source::Grad(number));

@@ -24,7 +24,7 @@ thread_local! {
 pub struct Recorder {
     /// True if kernels also run while they are captured; otherwise only replays run them.
     runs: bool,
-    number: u32,
+    pub(super) number: u32,
     pub(super) slots: Vec<Slot>,
     /// The slot of each storage, by its id.
     slot_of: HashMap<usize, usize>,
@@ -239,7 +239,7 @@ impl Capture {
             *current = Some(Recorder::new(runs, number));
             access::begin(runs);
             if runs {
-                changes::begin();
+                changes::begin(number);
                 grad_changes::begin();
             }
             set_capture(number);

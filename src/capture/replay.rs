@@ -6,7 +6,7 @@ use crate::capture::effects::{GradEffect, Left, Needed};
 use crate::capture::origins::{Known, Memory, Source};
 use crate::capture::program::{Failed, Kernels, enter};
 use crate::capture::recorder::LiveNumber;
-use crate::capture::results::{Found, Fresh};
+use crate::capture::storages::{Found, Fresh};
 use crate::storage::{Storage, access, epoch};
 use crate::tensor::{Body, Tensor};
 use smallvec::SmallVec;
@@ -116,7 +116,7 @@ impl Program {
         });
         let varying_at = varying_at.collect();
         let slots = plan.memories.iter().filter_map(|memory| memory.slot.as_ref()).map(|slot| slot.0.len());
-        let bytes = slots.chain(plan.recipes.fresh.iter().map(|fresh| fresh.len)).sum::<usize>();
+        let bytes = slots.chain(plan.recipes.storages.fresh.iter().map(|fresh| fresh.len)).sum::<usize>();
         // A thread that holds the interpreter must not wait for the lock of a `.grad`.
         let is_long = kernels.len() > MANY || bytes + kernels.bytes() > LARGE || !plan.grads.is_empty();
         Program {
@@ -207,6 +207,12 @@ impl Program {
                 own.check(known(own.number), memory(own.memory))?;
             }
         }
+        for &number in self.plan.recipes.ends() {
+            let end = known(number);
+            if !end.fits_edge() || end.check_view().is_err() {
+                return Err("a tensor has another place in the graph".into());
+            }
+        }
         for effect in &self.plan.grads {
             if let (Needed::Present(_, Some(at)), Some(grad)) = (&effect.needed, grad(effect.number))
                 && !memory(*at).is_some_and(|place| place.0.same(&grad.body().storage))
@@ -252,7 +258,8 @@ impl Program {
                 let (Left::New(recipe), Some(fresh)) = (effect.left, effect.again) else {
                     return Ok(FirstGrad::Ignored);
                 };
-                let (Some(form), len) = (self.plan.recipes.form(recipe), self.plan.recipes.fresh[fresh].len)
+                let (Some(form), len) =
+                    (self.plan.recipes.form(recipe), self.plan.recipes.storages.fresh[fresh].len)
                 else {
                     return Ok(FirstGrad::Ignored);
                 };
@@ -335,20 +342,20 @@ impl Program {
     /// New storages for results and gradients, where the memory of former gradients is not used again. All are put in the
     /// place of what stands for them in kernels.
     fn fresh(&self, grads: &[FirstGrad], made: &[Option<Tensor>]) -> Result<SmallVec<[Option<Storage>; 4]>> {
-        let recipes = &self.plan.recipes;
-        let mut fresh: SmallVec<[Option<Storage>; 4]> = SmallVec::with_capacity(recipes.fresh.len());
-        let mut is_reused: SmallVec<[bool; 16]> = SmallVec::from_elem(false, recipes.fresh.len());
+        let storages = &self.plan.recipes.storages;
+        let mut fresh: SmallVec<[Option<Storage>; 4]> = SmallVec::with_capacity(storages.fresh.len());
+        let mut is_reused: SmallVec<[bool; 16]> = SmallVec::from_elem(false, storages.fresh.len());
         for (effect, first) in self.plan.grads.iter().zip(grads) {
             if let (FirstGrad::Reused, Left::New(recipe), Some(at)) = (first, effect.left, effect.again)
                 && let Some(grad) = &made[recipe]
             {
                 let storage = &grad.body().storage;
-                storage.set_version(recipes.fresh[at].version);
+                storage.set_version(storages.fresh[at].version);
                 is_reused[at] = true;
                 put(&self.plan.fresh_slots[at], storage);
             }
         }
-        for (at, new) in recipes.fresh.iter().enumerate() {
+        for (at, new) in storages.fresh.iter().enumerate() {
             let storage = if is_reused[at] { None } else { Some(Fresh::make(new)?) };
             if let Some(storage) = &storage {
                 put(&self.plan.fresh_slots[at], storage);

@@ -330,8 +330,13 @@ impl Storage {
     }
 
     pub fn last_writer(&self) -> Option<&'static str> {
+        self.writer().copied()
+    }
+
+    /// What [`written_by`](Storage::written_by) was given last.
+    pub fn writer(&self) -> Option<&'static &'static str> {
         // SAFETY: null, or made from a static reference, and never written through.
-        unsafe { self.0.writer.load(Ordering::Acquire).as_ref() }.copied()
+        unsafe { self.0.writer.load(Ordering::Acquire).as_ref() }
     }
 
     /// True if both have the same bytes and the same version counter.

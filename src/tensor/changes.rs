@@ -2,7 +2,8 @@
 //! captures kernels that also run. A replay cannot repeat that on a tensor that is older than the capture.
 
 use crate::storage::{access, epoch};
-use std::cell::RefCell;
+use crate::tensor::{Node, mode};
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
 /// What became of tensors, by their ids. The id of a tensor that has gone may be that of a newer one, but not of a tensor
@@ -11,11 +12,24 @@ pub type Changes = HashMap<usize, &'static str>;
 
 thread_local! {
     static CHANGES: RefCell<Option<Changes>> = const { RefCell::new(None) };
+    /// The highest sequence number of a node that is older than this thread's capture.
+    static OLDEST: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Begins to note this thread's changes.
-pub fn begin() {
+/// Begins to note this thread's changes, for the capture of this number.
+pub fn begin(capture: u32) {
+    OLDEST.set(mode::skip_sequence(u64::from(capture) << 36));
     CHANGES.set(Some(Changes::default()));
+}
+
+/// True if this thread's changes are noted.
+pub fn are_noted() -> bool {
+    CHANGES.with_borrow(Option::is_some)
+}
+
+/// True if a node was made before this thread's latest capture began.
+pub fn is_older(node: &Node) -> bool {
+    node.sequence <= OLDEST.get()
 }
 
 /// Ends the notes, and returns them.

@@ -83,6 +83,14 @@ pub fn latest_sequence() -> u64 {
     SEQUENCE.with(Cell::get)
 }
 
+/// Lets the numbers of this thread's next nodes be above `least` and above those of its nodes so far; returns the number
+/// that they exceed. Nodes of other threads are below `least` if each step of it is longer than any thread's graphs.
+pub fn skip_sequence(least: u64) -> u64 {
+    let latest = latest_sequence().max(least);
+    SEQUENCE.with(|s| s.set(latest));
+    latest
+}
+
 /// The sequence number for a new node. It exceeds those of all `inputs`, also of other threads, so edges
 /// always lead to smaller numbers.
 pub fn next_sequence(inputs: u64) -> u64 {

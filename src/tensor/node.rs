@@ -162,14 +162,16 @@ impl Leaf {
     }
 }
 
+/// The operator's non-tensor arguments, as the tuple type of its row. A node that a replay makes again shares them.
+pub type Params = Arc<dyn Any + Send + Sync>;
+
 pub struct Node {
     pub sequence: u64,
     pub kind: Kind,
     pub edges: SmallVec<[Option<Edge>; 3]>,
     pub outputs: SmallVec<[Meta; 1]>,
     saved: Mutex<Saves>,
-    /// The operator's non-tensor arguments, as the tuple type of its row.
-    pub params: Option<Box<dyn Any + Send + Sync>>,
+    pub params: Option<Params>,
     hooks: OnceLock<Box<Mutex<Hooks>>>,
     /// The place of the forward call, in the modes that record it.
     pub trace: Option<Arc<anomaly::Trace>>,

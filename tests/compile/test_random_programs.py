@@ -22,10 +22,10 @@ def program(seed, length):
     return lines, made
 
 
-def function(lines, names, args, file):
-    """Return a function of these lines, whose source is known."""
+def function(lines, names, args, file, taken=".detach()"):
+    """Return a function of these lines, whose source is known. `taken` is what it returns of each name."""
     body = "\n".join("    " + line.replace("\n", "\n    ") for line in lines)
-    source = f"def f({', '.join(args)}):\n{body}\n    return [{', '.join(name + '.detach()' for name in names)}]\n"
+    source = f"def f({', '.join(args)}):\n{body}\n    return [{', '.join(name + taken for name in names)}]\n"
     linecache.cache[file] = (len(source), None, source.splitlines(True), file)
     scope = machine.Machine(torch).env
     exec(compile(source, file, "exec"), scope)

@@ -156,15 +156,17 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
         kept_types.push(quote!(#op::call::Extent));
         keeps.push(quote!(#op::call::Extent::of(&__groups, EDGES)));
     }
-    let keep = if keeps.is_empty() { quote!(None) } else { quote!(Some(Box::new((#(#keeps,)*)) as _)) };
+    let keep =
+        if keeps.is_empty() { quote!(None) } else { quote!(Some(::std::sync::Arc::new((#(#keeps,)*)) as _)) };
     let args = if keeps.is_empty() { quote!() } else { quote!(let __args = step.params::<Args>()?;) };
-    let (bind_extent, find_extent) = if extent {
+    let (bind_extent, find_extent, holds_edges) = if extent {
         (
             quote!(let __extent = Some(&__args.#extent_at);),
             quote!(|args| args.downcast_ref::<Args>().map(|args| &args.#extent_at.lengths[..])),
+            quote!(|args| args.downcast_ref::<Args>().is_some_and(|args| args.#extent_at.holds_edges())),
         )
     } else {
-        (quote!(let __extent: Option<&#op::call::Extent> = None;), quote!(|_| None))
+        (quote!(let __extent: Option<&#op::call::Extent> = None;), quote!(|_| None), quote!(|_| false))
     };
     let visible = kept_params.iter().enumerate().filter(|(_, p)| !p.torch_name().is_empty());
     let shown_args = visible.flat_map(|(place, p)| {
@@ -391,6 +393,7 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
                 results: &[#(#results),*],
                 edges: EDGES,
                 lengths: #find_extent,
+                holds_edges: #holds_edges,
                 aten: #aten,
                 inplace: #inplace,
             };

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 from ..nn import Module
 from .errors import InvalidBackend
 from .function import CompiledFunction, as_function
+from .module import OptimizedModule
 from .settings import BACKENDS, MODES, default_backend
 
-__all__ = ["OptimizedModule", "check_options", "compile_with"]
+__all__ = ["check_options", "compile_with"]
 
 _OPTIONS = frozenset(
     """
@@ -71,55 +70,7 @@ def compile_with(
     if isinstance(model, OptimizedModule):
         model = model._orig_mod
     if isinstance(model, Module):
-        return OptimizedModule(model, functools.partial(CompiledFunction, fullgraph=fullgraph, limit=limit, name=name))
+        return OptimizedModule(model, fullgraph=fullgraph, limit=limit, name=name)
     model = getattr(model, "_torchdynamo_orig_callable", model)
     compiled = CompiledFunction(model, fullgraph, limit, name)
     return compiled if isinstance(model, type) else as_function(compiled)
-
-
-class OptimizedModule(Module):
-    """A compiled module: its calls are captured and replayed, all else is the module's.
-
-    Args:
-        mod: the module.
-        compile_call: makes a compiled function of the module's call.
-    """
-
-    _orig_mod: Module
-
-    def __init__(self, mod: Module, compile_call: Callable[[Any], CompiledFunction]) -> None:
-        super().__init__()
-        self._orig_mod = mod
-        self.__dict__["forward"] = compile_call(mod)
-        self.training = mod.training
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.__dict__["forward"](*args, **kwargs)
-
-    @property
-    def _compiled(self) -> CompiledFunction:
-        found: CompiledFunction = self.__dict__["forward"]
-        return found
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "_orig_mod":
-            return self._modules["_orig_mod"]
-        return getattr(self._orig_mod, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "_orig_mod" or "_orig_mod" not in self.__dict__.get("_modules", ()):
-            super().__setattr__(name, value)
-        else:
-            setattr(self._orig_mod, name, value)
-
-    def __delattr__(self, name: str) -> None:
-        delattr(self._orig_mod, name)
-
-    def train(self, mode: bool = True) -> Any:
-        """Set the module's mode."""
-        self.__dict__["training"] = mode
-        self._orig_mod.train(mode)
-        return self
-
-    def __reduce__(self) -> Any:
-        return compile_with, (self._orig_mod,)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .entry import OptimizedModule
 from .function import CompiledFunction
+from .module import OptimizedModule
 from .reasons import Reason
 
 __all__ = ["Explanation", "explain"]

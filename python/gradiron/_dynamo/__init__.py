@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._compile.entry import OptimizedModule, compile_with
+from .._compile.entry import compile_with
 from .._compile.explain import explain
+from .._compile.module import OptimizedModule
 from ..compiler import (
     allow_in_graph,
     assume_constant_result,

@@ -19,11 +19,10 @@ use crate::operator::tangent::{self, TangentCall};
 use crate::storage::reserve;
 use crate::tensor::levels::func::is_recorded_outside;
 use crate::tensor::{
-    Body, CreationMeta, Derivative, Edge, Grads, Marks, NodeRef, Recorder, Saved, Tensor, any_requires_grad,
-    mode, saved_hooks,
+    Body, CreationMeta, Derivative, Edge, Grads, Marks, NodeRef, Params, Recorder, Saved, Tensor,
+    any_requires_grad, mode, saved_hooks,
 };
 use smallvec::SmallVec;
-use std::any::Any;
 
 /// True if a call of a view operator only has to make the view.
 #[inline]
@@ -56,7 +55,6 @@ pub struct Primitive {
 
 /// The bits of operands; higher bits are those of results.
 const OPERANDS: u64 = (1 << 56) - 1;
-type Params = Option<Box<dyn Any + Send + Sync>>;
 
 /// A custom jvp: the tangents of the results.
 pub type CustomJvp<'a> = &'a dyn Fn(&TangentCall) -> Result<Grads>;
@@ -67,7 +65,7 @@ pub struct Call<'a> {
     pub flags: Marks,
     pub groups: &'a [Group<'a>],
     /// The arguments that the node keeps.
-    pub keep: &'a dyn Fn() -> Params,
+    pub keep: &'a dyn Fn() -> Option<Params>,
     /// Repeats this call on other operands.
     pub again: &'a dyn Fn(&[Tensor]) -> Result<Tensors>,
     /// A custom jvp.

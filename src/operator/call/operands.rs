@@ -88,6 +88,11 @@ pub struct Extent {
 }
 
 impl Extent {
+    /// True if an operand without an edge in the node has a place in the graph.
+    pub fn holds_edges(&self) -> bool {
+        !self.histories.is_empty()
+    }
+
     pub fn of(groups: &[Group], edges: &[bool]) -> Extent {
         let lengths = groups.iter().map(|group| group.len() as u32).collect();
         let held = || groups.iter().zip(edges).filter(|(_, edge)| !**edge).map(|(group, _)| group);

@@ -7,6 +7,7 @@ use crate::operator::bodies::overlap::refuse_expanded;
 use crate::operator::primitives::complex_views::with_conj_neg;
 use crate::operator::primitives::view_part::{check_part, erase, put_part, read_part};
 use crate::tensor::{Body, CopySlices, Derivative, Edge, Grads, Kind, Meta, Node, Part, Tensor};
+use std::sync::Arc;
 
 /// The new edge of `base` after `value` was written into the part that `view` covers; `old` is the view's
 /// edge before the write.
@@ -26,7 +27,7 @@ pub fn history(base: &Tensor, view: &Body, value: Edge, old: Option<&Edge>) -> E
     } else {
         let mut node = Node::draft(Kind::Op(&COPY_SLICES));
         node.edges = smallvec::smallvec![edge, Some(value)];
-        node.params = Some(Box::new((place, conj_neg)));
+        node.params = Some(Arc::new((place, conj_neg)));
         node
     };
     node.outputs.push(meta);

@@ -9,6 +9,7 @@ use crate::tensor::levels::func::is_recorded_outside;
 use crate::tensor::{Body, BodyRef, Edge, Recorder, any_requires_grad, mode, records, saved_hooks};
 use smallvec::SmallVec;
 use std::convert::Infallible;
+use std::sync::Arc;
 
 /// The numbers among a call's operands, kept by its node.
 pub type Numbers = SmallVec<[Option<Scalar>; 4]>;
@@ -50,7 +51,7 @@ pub fn record(
     if scalars {
         let numbers: Numbers =
             operands.iter().map(|o| if let Operand::Scalar(s) = o { Some(*s) } else { None }).collect();
-        recorder.params(Box::new(numbers));
+        recorder.params(Arc::new(numbers));
         // PyTorch saves a factor or a divisor as a tensor.
         if op.clauses.wraps {
             recorder.saves_number();

@@ -29,6 +29,8 @@ pub struct Facts {
     pub edges: &'static [bool],
     /// The number of tensors of each operand, if some operands are lists.
     pub lengths: fn(&Kept) -> Option<&[u32]>,
+    /// True if the node keeps edges among its arguments.
+    pub holds_edges: fn(&Kept) -> bool,
     /// The name of ATen's kernel, if it differs from the node's.
     pub aten: &'static str,
     /// The derivative of the in-place form of a view operator.
@@ -145,6 +147,7 @@ impl Facts {
         results: &[],
         edges: &[true; 8],
         lengths: |_| None,
+        holds_edges: |_| false,
         aten: "",
         inplace: None,
     };

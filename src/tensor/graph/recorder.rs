@@ -3,8 +3,7 @@
 use crate::arena::Draft;
 use crate::base::{Error, Guidance, Result};
 use crate::storage::reserve;
-use crate::tensor::{Body, Derivative, Edge, Kept, Kind, Node, REPLACED, Saved, Tensor, mode};
-use std::any::Any;
+use crate::tensor::{Body, Derivative, Edge, Kept, Kind, Node, Params, REPLACED, Saved, Tensor, mode};
 
 /// True if an operator on these inputs must be recorded.
 pub fn any_requires_grad<'a>(inputs: impl IntoIterator<Item = &'a Tensor>) -> bool {
@@ -142,7 +141,7 @@ impl Recorder {
         if self.inference && outside(&self.node) { Err(inference_error(&self.node)) } else { Ok(()) }
     }
 
-    pub fn params(&mut self, params: Box<dyn Any + Send + Sync>) -> &mut Recorder {
+    pub fn params(&mut self, params: Params) -> &mut Recorder {
         self.node.params = Some(params);
         self
     }

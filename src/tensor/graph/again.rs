@@ -1,0 +1,35 @@
+//! What a replay needs to make a node again that a captured call made.
+
+use crate::tensor::{Body, Kept, REPLACED, Saved, Tensor};
+
+impl Saved {
+    /// A value that was saved before the last `unseen` writes to its storage.
+    pub fn again(body: Body, unseen: u32, source: u32, view: bool) -> Saved {
+        let version = body.storage.version().wrapping_sub(unseen);
+        Saved { kept: Kept::Body(body), version, source, tensor: None, view }
+    }
+
+    /// The tensor that was saved, while it lives.
+    pub fn tensor(&self) -> Option<Tensor> {
+        self.tensor.as_ref()?.upgrade()
+    }
+
+    /// True if the storage remembers something of the saved tensor that is not in the value.
+    pub fn is_remembered(&self) -> bool {
+        let (Some(body), Some(tensor)) = (self.body(), &self.tensor) else { return false };
+        body.storage.member(tensor.address()).is_some()
+    }
+}
+
+impl Tensor {
+    /// False if this tensor was given another shape since its edge was made, so that gradients must be reshaped on their way.
+    pub fn fits_edge(&self) -> bool {
+        if self.flags() & REPLACED == 0 {
+            return true;
+        }
+        let body = self.body();
+        self.edge().is_none_or(|edge| {
+            edge.node.outputs.get(edge.output as usize).is_some_and(|meta| meta.shape == body.layout.shape)
+        })
+    }
+}
