@@ -1,11 +1,13 @@
 //! Captures the kernels of a thread, in the order in which they run.
 
 use crate::base::{Error, Result};
-use crate::capture::memory::Lifetime;
+use crate::capture::pointwise::{At, Input, Pointwise, Source};
 use crate::capture::program::{Captured, Unit};
+use crate::cpu::group::code::Formula;
 use crate::storage::access::{self, Permit};
 use crate::storage::{Storage, WeakStorage, set_capture};
 use crate::tensor::Body;
+use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,6 +28,10 @@ pub struct Recorder {
     /// The slot of each storage, by its id.
     slot_of: HashMap<usize, usize>,
     units: Vec<Unit>,
+    /// What the next unit reaches, the bytes of its arguments there, and what it computes.
+    reaches: SmallVec<[usize; 4]>,
+    bytes: usize,
+    described: Option<Pointwise>,
 }
 
 /// A storage that captured kernels reach.
@@ -33,8 +39,7 @@ pub(super) struct Slot {
     pub original: Original,
     /// What kernels get in its place; the original itself if that is on a GPU.
     pub stand_in: Storage,
-    /// From the first to the last unit that reaches it.
-    pub lifetime: Lifetime,
+    pub bytes: usize,
 }
 
 pub(super) enum Original {
@@ -47,28 +52,56 @@ pub(super) enum Original {
 impl Recorder {
     /// The body that a replay uses in place of this one.
     pub fn stand_in(&mut self, body: &Body) -> Result<Body> {
-        let memory = body.storage.of_memory();
-        let (unit, count) = (self.units.len(), self.slots.len());
+        self.bytes += body.numel() * body.dtype.size();
+        self.at(body).map(|at| at.body)
+    }
+
+    fn at(&mut self, body: &Body) -> Result<At> {
+        let (memory, count) = (body.storage.of_memory(), self.slots.len());
         let slot = *self.slot_of.entry(memory.id()).or_insert(count);
         if slot == count {
             let on_host = memory.device().is_cpu();
             let stand_in = if on_host { Storage::stand_in(memory.len()) } else { memory.clone() };
-            let lifetime = Lifetime { bytes: memory.len(), first: unit, last: unit };
             let original = match memory.is_made_in(self.number) {
                 true => Original::Made(memory.downgrade()),
                 false => Original::Older(memory.clone()),
             };
-            self.slots.push(Slot { original, stand_in, lifetime });
+            self.slots.push(Slot { original, stand_in, bytes: memory.len() });
         }
-        let slot_now = &mut self.slots[slot];
-        if slot_now.lifetime.bytes != memory.len() {
+        let slot_now = &self.slots[slot];
+        if slot_now.bytes != memory.len() {
             return Err(Error::runtime(
                 "operation not permitted when stream is capturing: the storage of a tensor was resized",
             ));
         }
-        slot_now.lifetime.last = unit;
-        Ok(Body { storage: slot_now.stand_in.clone(), ..body.clone() })
+        if !self.reaches.contains(&slot) {
+            self.reaches.push(slot);
+        }
+        Ok(At { slot, body: Body { storage: slot_now.stand_in.clone(), ..body.clone() } })
     }
+
+    /// Says what the kernel that is recorded next computes, so that it can join a group.
+    fn describe(&mut self, formula: Formula, out: &Body, inputs: &[Input]) -> Result<()> {
+        let on_host = |input: &Input| !matches!(input, Input::Body(body) if !body.device().is_cpu());
+        if out.device().is_cpu() && inputs.iter().all(on_host) {
+            let source = |input: &Input| match input {
+                Input::Body(body) => self.at(body).map(Source::Body),
+                Input::Number(number) => Ok(Source::Number(*number)),
+            };
+            let inputs = inputs.iter().map(source).collect::<Result<_>>()?;
+            self.described = Some(Pointwise { formula, out: self.at(out)?, inputs });
+        }
+        Ok(())
+    }
+}
+
+/// Says what the kernel that this thread captures next computes, so that it can join a group.
+#[cold]
+pub fn describe(formula: Formula, out: &Body, inputs: &[Input]) -> Result<()> {
+    RECORDER.with_borrow_mut(|recorder| match recorder {
+        Some(recorder) => recorder.describe(formula, out, inputs),
+        None => Ok(()),
+    })
 }
 
 /// Adds a kernel to this thread's capture: `keep` makes a function of what the kernel keeps. The permit to run the
@@ -80,10 +113,33 @@ where
 {
     RECORDER.with_borrow_mut(|recorder| {
         let Some(recorder) = recorder else { return Err(access::refuse()) };
-        let kernel = keep(recorder)?;
-        recorder.units.push(Unit::new(Box::new(kernel)));
+        let kernel = keep(recorder);
+        let (reaches, bytes) = (std::mem::take(&mut recorder.reaches), std::mem::take(&mut recorder.bytes));
+        let pointwise = recorder.described.take();
+        recorder.units.push(Unit::new(Box::new(kernel?), reaches, bytes, pointwise));
         Ok(recorder.runs.then(Permit::new))
     })
+}
+
+/// Runs a kernel. If this thread captures, the kernel is added to the capture: `keep` makes a function of its arguments
+/// that a replay calls.
+#[inline]
+pub fn run<F>(
+    keep: impl FnOnce(&mut Recorder) -> Result<F>,
+    kernel: impl FnOnce() -> Result<()>,
+) -> Result<()>
+where
+    F: Fn() -> Result<()> + Send + Sync + 'static,
+{
+    let _permit = if access::is_captured() {
+        match record(keep)? {
+            Some(permit) => Some(permit),
+            None => return Ok(()),
+        }
+    } else {
+        None
+    };
+    kernel()
 }
 
 /// Ends the state of this thread; true if elements were reached outside of kernels.
@@ -109,6 +165,9 @@ impl Capture {
                 slots: Vec::new(),
                 slot_of: HashMap::new(),
                 units: Vec::new(),
+                reaches: SmallVec::new(),
+                bytes: 0,
+                described: None,
             });
             access::begin();
             set_capture(number);

@@ -7,12 +7,10 @@ pub mod overlap;
 
 use crate::base::views::dense_like;
 use crate::base::{ConjNeg, DType, Device, Dims, Error, Fault, Layout, Reduction, Result, Scalar};
-#[cfg(feature = "gpu")]
 use crate::capture;
 use crate::cpu;
-use crate::storage::Storage;
-#[cfg(feature = "gpu")]
-use crate::storage::access;
+use crate::cpu::group::code::Formula;
+use crate::storage::{Storage, access};
 use crate::tensor::Body;
 
 /// The device of these bodies; an error if they are on different ones.
@@ -132,6 +130,9 @@ pub fn carry(out: &Body, src: &Body) -> Result<()> {
         return copy_part(out, src);
     }
     if to == from {
+        if access::is_captured() {
+            capture::describe(Formula::Copy, out, &[capture::Input::Body(src)])?;
+        }
         return fork!(over [out, src], with [], cpu: done(cpu::cast::copy(out.host()?, src.host()?)), gpu: crate::gpu::copy(out.gpu()?, src.gpu()?));
     }
     #[cfg(feature = "gpu")]
@@ -284,6 +285,9 @@ pub fn fill(out: &Body, value: Scalar) -> Result<()> {
         let [re, im] = parts(out)?;
         fill(&re, Scalar::Float(value.as_f64()))?;
         return fill(&im, Scalar::Float(value.imaginary()));
+    }
+    if access::is_captured() {
+        capture::describe(Formula::Copy, out, &[capture::Input::Number(value)])?;
     }
     fork!(over [out], with [value], cpu: done(cpu::cast::fill(out.host()?, value)), gpu: crate::gpu::fill(out.gpu()?, value))
 }
