@@ -382,7 +382,7 @@ mod tests {
                 reaches.push(at.slot);
             }
         }
-        Unit::new(Box::new(|| Ok(())), reaches, 1, Some(pointwise))
+        Unit::new(Box::new(|| Ok(())), None, reaches, 1, Some(pointwise))
     }
 
     /// A product of two whole slots of `n` elements.
@@ -393,7 +393,7 @@ mod tests {
     }
 
     fn opaque(reaches: &[usize]) -> Unit {
-        Unit::new(Box::new(|| Ok(())), reaches.into(), 1, None)
+        Unit::new(Box::new(|| Ok(())), None, reaches.into(), 1, None)
     }
 
     fn reaches(units: &[Unit]) -> Vec<Vec<usize>> {

@@ -2,17 +2,28 @@
 //! and without a graph. A kernel is captured where it meets its memory (`fork!`, pointwise rows, groups), so that
 //! forward, backward, higher derivatives, optimizers and random numbers are captured alike.
 
+mod call;
+mod effects;
 mod group;
+mod kind;
 mod memory;
 mod order;
+mod origins;
 mod pointwise;
 mod program;
 mod recorder;
+mod replay;
+mod results;
 mod retain;
+#[cfg(test)]
+mod tests;
 
+pub use call::Call;
 pub use group::Counts;
+pub use kind::Kind;
 pub use pointwise::Input;
-pub use program::Captured;
-pub use recorder::{Capture, Recorder, describe, record, run};
+pub use program::{Captured, Failed};
+pub use recorder::{Capture, LiveNumber, Recorder, constant, describe, record, run};
+pub use replay::{Program, Replayed};
 pub use retain::{Copied, Retain, See, Whole};
 pub(crate) use retain::{retain_clone, retain_copy};

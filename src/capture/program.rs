@@ -1,19 +1,21 @@
-//! A captured program, and its replay.
+//! Captured kernels with their memory, and the graph of `torch.cuda.CUDAGraph`, which replays them on the same tensors.
 
-use crate::base::{Error, Result, lock, signals};
+use crate::base::{Device, Error, Result, SourceLine, lock, signals};
 use crate::capture::group::{Compiled, Counts, Facts, fuse};
 use crate::capture::memory::{self, Lifetime};
 use crate::capture::pointwise::Pointwise;
 use crate::capture::recorder::{Original, Slot};
 use crate::storage::Storage;
 use smallvec::SmallVec;
-use std::sync::{Mutex, TryLockError};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 type Kernel = Box<dyn Fn() -> Result<()> + Send + Sync>;
 
 /// One kernel with its arguments.
 pub(super) struct Unit {
     run: Kernel,
+    /// The line of the user's program that captured it.
+    line: Option<SourceLine>,
     /// The slots that it reaches, and the bytes of its arguments there.
     pub reaches: SmallVec<[usize; 4]>,
     pub bytes: usize,
@@ -24,11 +26,12 @@ pub(super) struct Unit {
 impl Unit {
     pub fn new(
         run: Kernel,
+        line: Option<SourceLine>,
         reaches: SmallVec<[usize; 4]>,
         bytes: usize,
         pointwise: Option<Pointwise>,
     ) -> Unit {
-        Unit { run, reaches, bytes, pointwise }
+        Unit { run, line, reaches, bytes, pointwise }
     }
 
     pub fn run(&self) -> Result<()> {
@@ -41,69 +44,78 @@ impl Unit {
     }
 }
 
+/// A slot of a finished capture.
+pub(super) struct Place {
+    pub stand_in: Storage,
+    /// True if only kernels of the capture reach it, so that its memory is placed here.
+    pub is_inside: bool,
+    pub bytes: usize,
+    /// The address of memory that another slot's may overlap in each replay.
+    pub address: Option<usize>,
+}
+
 /// Kernels between two checks for Ctrl-C.
 const PATIENCE: usize = 256;
 
-/// Captured kernels, with the memory that they reach.
-pub struct Captured {
+/// Kernels in their order, and the memory that only they reach.
+pub(super) struct Kernels {
     units: Vec<Unit>,
-    /// Storages of the host that outlive a replay, and what stands for them.
-    outside: Vec<(Storage, Storage)>,
-    /// The memory that only these kernels reach.
-    inside: Option<Storage>,
-    /// Held by the thread that replays.
-    running: Mutex<()>,
-    kernels: usize,
+    arena: Option<Storage>,
+    /// The number of kernels that were captured, and what joining them to groups did.
+    captured: usize,
     counts: Counts,
 }
 
-impl Captured {
-    pub(super) fn new(units: Vec<Unit>, slots: Vec<Slot>) -> Result<Captured> {
-        let kernels = units.len();
-        let (mut facts, mut originals) = (Vec::new(), Vec::new());
-        for slot in slots {
-            let original = match slot.original {
-                Original::Older(storage) => Some(storage),
-                Original::Made(storage) => storage.upgrade(),
-            };
-            facts.push(Facts {
-                outside: original.is_some() || !slot.stand_in.device().is_cpu(),
-                bytes: slot.bytes,
-                address: original.as_ref().and_then(Storage::address),
-                stand_in: slot.stand_in,
-            });
-            originals.push(original);
-        }
+/// An error of a kernel, and the line that captured the kernel.
+pub struct Failed {
+    pub error: Error,
+    pub line: Option<SourceLine>,
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Failed {
+        Failed { error, line: None }
+    }
+}
+
+impl Kernels {
+    /// Places the storages that only these kernels reach in one block. `slots` are all that they reach, in the order of
+    /// the capture.
+    pub fn new(units: Vec<Unit>, slots: &[Place]) -> Result<Kernels> {
+        let captured = units.len();
+        let facts = |slot: &Place| Facts {
+            outside: !slot.is_inside,
+            bytes: slot.bytes,
+            address: slot.address,
+            stand_in: slot.stand_in.clone(),
+        };
+        let facts: Vec<Facts> = slots.iter().map(facts).collect();
         let (units, counts) = fuse(units, &facts);
-        let lifetimes = lifetimes(&units, &facts);
-        let (mut outside, mut inside) = (Vec::new(), Vec::new());
-        for ((facts, original), lifetime) in facts.into_iter().zip(originals).zip(lifetimes) {
-            match (original, lifetime) {
-                _ if !facts.stand_in.device().is_cpu() => {}
-                (Some(original), _) => outside.push((facts.stand_in, original)),
-                (None, Some(lifetime)) => inside.push((facts.stand_in, lifetime)),
-                (None, None) => {}
+        let (mut inside, mut lifetimes) = (Vec::new(), Vec::new());
+        for (slot, lifetime) in slots.iter().zip(when_reached(&units, &facts)) {
+            if let (true, Some(lifetime)) = (slot.is_inside, lifetime) {
+                inside.push(slot);
+                lifetimes.push(lifetime);
             }
         }
-        let lifetimes: Vec<_> = inside.iter().map(|(_, lifetime)| *lifetime).collect();
         let (places, bytes) = memory::place(&lifetimes);
-        let block = if bytes > 0 { Some(Storage::new(bytes, crate::base::Device::Cpu)?) } else { None };
-        if let Some(start) = block.as_ref().and_then(Storage::host) {
-            for ((stand_in, _), place) in inside.iter().zip(places) {
+        let arena = if bytes > 0 { Some(Storage::new(bytes, Device::Cpu)?) } else { None };
+        if let Some(start) = arena.as_ref().and_then(Storage::host) {
+            for (slot, place) in inside.iter().zip(places) {
                 // SAFETY: a new stand-in, which no kernel uses yet; its place lies in the block, which lives as long
                 // as the units that reach it.
-                unsafe { stand_in.set_start(start.add(place)) };
+                unsafe { slot.stand_in.set_start(start.add(place)) };
             }
         }
-        Ok(Captured { units, outside, inside: block, running: Mutex::new(()), kernels, counts })
+        Ok(Kernels { units, arena, captured, counts })
     }
 
     /// The number of kernels that were captured.
-    pub fn kernels(&self) -> usize {
-        self.kernels
+    pub fn len(&self) -> usize {
+        self.captured
     }
 
-    /// The number of kernels and groups that a replay runs.
+    /// The number of kernels and groups that run.
     pub fn units(&self) -> usize {
         self.units.len()
     }
@@ -115,17 +127,83 @@ impl Captured {
 
     /// The bytes of memory that only these kernels reach.
     pub fn bytes(&self) -> usize {
-        self.inside.as_ref().map_or(0, Storage::len)
+        self.arena.as_ref().map_or(0, Storage::len)
+    }
+
+    /// Runs all kernels.
+    pub fn run(&self) -> std::result::Result<(), Failed> {
+        for (at, unit) in self.units.iter().enumerate() {
+            if at % PATIENCE == PATIENCE - 1 {
+                signals::check()?;
+            }
+            unit.run().map_err(|error| Failed { error, line: unit.line.clone() })?;
+        }
+        Ok(())
+    }
+}
+
+/// Locks for one run what only one thread may have; `None` while another one has it.
+pub(super) fn enter<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(_)) => Some(lock(mutex)),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+/// A captured graph: kernels that run again on the same tensors.
+pub struct Captured {
+    kernels: Kernels,
+    /// Held by the thread that replays.
+    running: Mutex<()>,
+    /// Storages of the host that outlive a replay, and what stands for them.
+    outside: Vec<(Storage, Storage)>,
+}
+
+impl Captured {
+    pub(super) fn new(units: Vec<Unit>, slots: Vec<Slot>) -> Result<Captured> {
+        let (mut outside, mut places) = (Vec::new(), Vec::new());
+        for Slot { original, stand_in, bytes, .. } in slots {
+            let original = match original {
+                Original::Held(storage) => Some(storage),
+                Original::Older(storage) | Original::Made(storage) => storage.upgrade(),
+            };
+            let is_on_host = stand_in.device().is_cpu();
+            places.push(Place {
+                stand_in: stand_in.clone(),
+                is_inside: is_on_host && original.is_none(),
+                bytes,
+                address: original.as_ref().and_then(Storage::address),
+            });
+            outside.extend(original.filter(|_| is_on_host).map(|original| (stand_in, original)));
+        }
+        Ok(Captured { kernels: Kernels::new(units, &places)?, running: Mutex::new(()), outside })
+    }
+
+    /// The number of kernels.
+    pub fn kernels(&self) -> usize {
+        self.kernels.len()
+    }
+
+    /// The number of kernels and groups that a replay runs.
+    pub fn units(&self) -> usize {
+        self.kernels.units()
+    }
+
+    /// What joining kernels to groups did.
+    pub fn counts(&self) -> Counts {
+        self.kernels.counts()
+    }
+
+    /// The bytes of memory that only these kernels reach.
+    pub fn bytes(&self) -> usize {
+        self.kernels.bytes()
     }
 
     /// Runs all kernels again.
     pub fn replay(&self) -> Result<()> {
-        let _running = match self.running.try_lock() {
-            Ok(guard) => guard,
-            Err(TryLockError::Poisoned(_)) => lock(&self.running),
-            Err(TryLockError::WouldBlock) => {
-                return Err(Error::runtime("this graph is being replayed by another thread"));
-            }
+        let Some(_running) = enter(&self.running) else {
+            return Err(Error::runtime("this graph is being replayed by another thread"));
         };
         for (stand_in, original) in &self.outside {
             let start =
@@ -136,18 +214,12 @@ impl Captured {
             // SAFETY: a stand-in of this program, which only this thread replays; the original is held, and as long.
             unsafe { stand_in.set_start(start) };
         }
-        for (at, unit) in self.units.iter().enumerate() {
-            if at % PATIENCE == PATIENCE - 1 {
-                signals::check()?;
-            }
-            unit.run()?;
-        }
-        Ok(())
+        self.kernels.run().map_err(|failed| failed.error)
     }
 }
 
 /// For each slot, when units reach it.
-fn lifetimes(units: &[Unit], slots: &[Facts]) -> Vec<Option<Lifetime>> {
+fn when_reached(units: &[Unit], slots: &[Facts]) -> Vec<Option<Lifetime>> {
     let mut lifetimes: Vec<Option<Lifetime>> = vec![None; slots.len()];
     for (at, unit) in units.iter().enumerate() {
         for &slot in &unit.reaches {

@@ -1,16 +1,18 @@
 //! Captures the kernels of a thread, in the order in which they run.
 
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, SourceLine};
 use crate::capture::pointwise::{At, Input, Pointwise, Source};
 use crate::capture::program::{Captured, Unit};
 use crate::cpu::group::code::Formula;
 use crate::storage::access::{self, Permit};
 use crate::storage::{Storage, WeakStorage, set_capture};
-use crate::tensor::Body;
+use crate::tensor::changes::{self, Changes};
+use crate::tensor::{Body, anomaly};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The number of the next capture; 0 stands for none.
 static CAPTURES: AtomicU32 = AtomicU32::new(1);
@@ -24,10 +26,14 @@ pub struct Recorder {
     /// True if kernels also run while they are captured; otherwise only replays run them.
     runs: bool,
     number: u32,
-    slots: Vec<Slot>,
+    pub(super) slots: Vec<Slot>,
     /// The slot of each storage, by its id.
     slot_of: HashMap<usize, usize>,
-    units: Vec<Unit>,
+    pub(super) units: Vec<Unit>,
+    /// Storages that are older than the capture, by the address of their version counter: the version before the first
+    /// kernel that reached them.
+    pub(super) versions: HashMap<usize, (WeakStorage, u32)>,
+    pub(super) numbers: HashMap<u32, LiveNumber>,
     /// What the next unit reaches, the bytes of its arguments there, and what it computes.
     reaches: SmallVec<[usize; 4]>,
     bytes: usize,
@@ -40,16 +46,51 @@ pub(super) struct Slot {
     /// What kernels get in its place; the original itself if that is on a GPU.
     pub stand_in: Storage,
     pub bytes: usize,
+    /// The first byte that kernels reach, and the one after the last.
+    pub reached: (usize, usize),
+    /// The shape of the first tensor that reached it, for messages.
+    pub shape: String,
 }
 
 pub(super) enum Original {
-    /// It is older than the capture.
-    Older(Storage),
-    /// It was made in the capture. It is not held, because operators ask whether others hold it.
+    /// It is older than the capture, and is held because the kernels run on it in each replay.
+    Held(Storage),
+    /// It is older than the capture. It is not held, because operators ask whether others hold it.
+    Older(WeakStorage),
+    /// It was made in the capture, and is not held for the same reason.
     Made(WeakStorage),
 }
 
+/// A number that each replay is given anew.
+#[derive(Clone, Default)]
+pub struct LiveNumber(Arc<AtomicU64>);
+
+impl LiveNumber {
+    pub fn get(&self) -> f64 {
+        f64::from_bits(self.0.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn set(&self, value: f64) {
+        self.0.store(value.to_bits(), Ordering::Relaxed);
+    }
+}
+
 impl Recorder {
+    fn new(runs: bool, number: u32) -> Recorder {
+        Recorder {
+            runs,
+            number,
+            slots: Vec::new(),
+            slot_of: HashMap::new(),
+            units: Vec::new(),
+            versions: HashMap::new(),
+            numbers: HashMap::new(),
+            reaches: SmallVec::new(),
+            bytes: 0,
+            described: None,
+        }
+    }
+
     /// The body that a replay uses in place of this one.
     pub fn stand_in(&mut self, body: &Body) -> Result<Body> {
         self.bytes += body.numel() * body.dtype.size();
@@ -57,22 +98,42 @@ impl Recorder {
     }
 
     fn at(&mut self, body: &Body) -> Result<At> {
-        let (memory, count) = (body.storage.of_memory(), self.slots.len());
+        let memory = body.storage.of_memory();
+        let count = self.slots.len();
+        let on_host = memory.device().is_cpu();
+        if self.runs && !on_host {
+            return Err(Error::not_implemented("a kernel on the GPU"));
+        }
+        let is_made = memory.is_made_in(self.number);
+        if self.runs && !is_made {
+            let version = || (body.storage.downgrade_alias(), body.storage.version());
+            self.versions.entry(body.storage.alias_id()).or_insert_with(version);
+        }
         let slot = *self.slot_of.entry(memory.id()).or_insert(count);
         if slot == count {
-            let on_host = memory.device().is_cpu();
-            let stand_in = if on_host { Storage::stand_in(memory.len()) } else { memory.clone() };
-            let original = match memory.is_made_in(self.number) {
-                true => Original::Made(memory.downgrade()),
-                false => Original::Older(memory.clone()),
+            let original = match (is_made, self.runs) {
+                (true, _) => Original::Made(memory.downgrade()),
+                (false, true) => Original::Older(memory.downgrade()),
+                (false, false) => Original::Held(memory.clone()),
             };
-            self.slots.push(Slot { original, stand_in, bytes: memory.len() });
+            self.slots.push(Slot {
+                original,
+                stand_in: if on_host { Storage::stand_in(memory.len()) } else { memory.clone() },
+                bytes: memory.len(),
+                reached: (usize::MAX, 0),
+                shape: format!("{:?}", body.shape()),
+            });
         }
-        let slot_now = &self.slots[slot];
+        let slot_now = &mut self.slots[slot];
         if slot_now.bytes != memory.len() {
             return Err(Error::runtime(
                 "operation not permitted when stream is capturing: the storage of a tensor was resized",
             ));
+        }
+        if body.numel() > 0 {
+            let (size, reached) = (body.dtype.size(), &mut slot_now.reached);
+            reached.0 = reached.0.min(body.layout.offset * size);
+            reached.1 = reached.1.max(body.layout.end() * size);
         }
         if !self.reaches.contains(&slot) {
             self.reaches.push(slot);
@@ -93,31 +154,67 @@ impl Recorder {
         }
         Ok(())
     }
+
+    /// The number at this index of those that each replay is given.
+    pub fn live_number(&mut self, index: u32) -> LiveNumber {
+        self.numbers.entry(index).or_default().clone()
+    }
+
+    fn add<F>(
+        &mut self,
+        keep: impl FnOnce(&mut Recorder) -> Result<F>,
+        line: Option<SourceLine>,
+    ) -> Result<()>
+    where
+        F: Fn() -> Result<()> + Send + Sync + 'static,
+    {
+        let kernel = keep(self);
+        let (reaches, bytes) = (std::mem::take(&mut self.reaches), std::mem::take(&mut self.bytes));
+        let pointwise = self.described.take();
+        self.units.push(Unit::new(Box::new(kernel?), line, reaches, bytes, pointwise));
+        Ok(())
+    }
 }
 
 /// Says what the kernel that this thread captures next computes, so that it can join a group.
 #[cold]
 pub fn describe(formula: Formula, out: &Body, inputs: &[Input]) -> Result<()> {
+    if access::is_spoilt() {
+        return Ok(());
+    }
     RECORDER.with_borrow_mut(|recorder| match recorder {
+        // Where kernels run now, one that cannot be captured is noted when it is recorded.
+        Some(recorder) if recorder.runs => {
+            if recorder.describe(formula, out, inputs).is_err() {
+                recorder.described = None;
+            }
+            Ok(())
+        }
         Some(recorder) => recorder.describe(formula, out, inputs),
         None => Ok(()),
     })
 }
 
-/// Adds a kernel to this thread's capture: `keep` makes a function of what the kernel keeps. The permit to run the
-/// kernel now is `None` if only replays run it.
+/// Adds a kernel to this thread's capture. The permit to run the kernel now is `None` if only replays run it.
 #[cold]
 pub fn record<F>(keep: impl FnOnce(&mut Recorder) -> Result<F>) -> Result<Option<Permit>>
 where
     F: Fn() -> Result<()> + Send + Sync + 'static,
 {
-    RECORDER.with_borrow_mut(|recorder| {
-        let Some(recorder) = recorder else { return Err(access::refuse()) };
-        let kernel = keep(recorder);
-        let (reaches, bytes) = (std::mem::take(&mut recorder.reaches), std::mem::take(&mut recorder.bytes));
-        let pointwise = recorder.described.take();
-        recorder.units.push(Unit::new(Box::new(kernel?), reaches, bytes, pointwise));
-        Ok(recorder.runs.then(Permit::new))
+    // The host language is asked before the recorder is borrowed: it may run any code.
+    let line = if access::is_noted() { anomaly::current_line() } else { None };
+    RECORDER.with_borrow_mut(|recorder| match recorder {
+        None => Err(access::refuse()),
+        Some(recorder) if recorder.runs => {
+            // A kernel that cannot be captured runs as it would without a capture.
+            if !access::is_spoilt()
+                && let Err(error) = recorder.add(keep, line)
+            {
+                access::note(|| error.to_string());
+            }
+            Ok(Some(Permit::new()))
+        }
+        Some(recorder) => recorder.add(keep, None).map(|()| None),
     })
 }
 
@@ -142,10 +239,38 @@ where
     kernel()
 }
 
-/// Ends the state of this thread; true if elements were reached outside of kernels.
-fn leave() -> bool {
-    set_capture(0);
-    access::end()
+/// Writes elements that depend on no tensor: `write` gets the start of a new dense body of the host. Where kernels run
+/// while they are captured, replays write the same elements again.
+pub fn constant<E: From<Error>>(
+    body: &Body,
+    write: impl FnOnce(*mut u8) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let is_kept =
+        access::is_captured() && RECORDER.with_borrow(|recorder| recorder.as_ref().is_some_and(|r| r.runs));
+    let permit = is_kept.then(Permit::new);
+    let start = body.host()?.ptr;
+    write(start)?;
+    drop(permit);
+    if is_kept {
+        // SAFETY: the body is dense, and all its elements have been written.
+        let bytes = unsafe { std::slice::from_raw_parts(start, body.numel() * body.dtype.size()) }.to_vec();
+        let keep = |recorder: &mut Recorder| {
+            let out = recorder.stand_in(body)?;
+            Ok(move || {
+                // SAFETY: the stand-in's memory is as long as that of the body.
+                unsafe { out.host()?.ptr.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+                Ok(())
+            })
+        };
+        run(keep, || Ok(()))?;
+    }
+    Ok(())
+}
+
+/// What a capture leaves behind.
+pub(super) struct Ended {
+    pub recorder: Recorder,
+    pub changes: Changes,
 }
 
 /// A capture of this thread; dropping it discards what was captured.
@@ -159,37 +284,44 @@ impl Capture {
                 return Err(Error::runtime("this thread is capturing already"));
             }
             let number = CAPTURES.fetch_add(1, Ordering::Relaxed);
-            *current = Some(Recorder {
-                runs,
-                number,
-                slots: Vec::new(),
-                slot_of: HashMap::new(),
-                units: Vec::new(),
-                reaches: SmallVec::new(),
-                bytes: 0,
-                described: None,
-            });
-            access::begin();
+            *current = Some(Recorder::new(runs, number));
+            access::begin(runs);
+            if runs {
+                changes::begin();
+            }
             set_capture(number);
             Ok(Capture(()))
         })
     }
 
-    /// Ends the capture and places its memory.
+    /// Ends a capture that only replays run, and places its memory.
     pub fn end(self) -> Result<Captured> {
-        let recorder = RECORDER.take();
-        let violated = leave();
+        let Ended { recorder, .. } = self.finish().map_err(|_| access::refuse())?;
+        Captured::new(recorder.units, recorder.slots)
+    }
+
+    /// Ends the capture; an error gives the reason why it cannot be replayed.
+    pub(super) fn finish(self) -> std::result::Result<Ended, String> {
+        let (recorder, changes) = (RECORDER.take(), changes::end());
+        let reason = leave();
         std::mem::forget(self);
-        match recorder {
-            Some(recorder) if !violated => Captured::new(recorder.units, recorder.slots),
-            _ => Err(access::refuse()),
+        match (recorder, reason) {
+            (Some(recorder), None) => Ok(Ended { recorder, changes }),
+            (_, reason) => Err(reason.unwrap_or_else(|| "the capture has ended already".into())),
         }
     }
+}
+
+/// Ends the state of this thread; returns the reason why the capture cannot be replayed, if there is one.
+fn leave() -> Option<String> {
+    set_capture(0);
+    access::end()
 }
 
 impl Drop for Capture {
     fn drop(&mut self) {
         leave();
+        changes::end();
         drop(RECORDER.take());
     }
 }

@@ -2,6 +2,7 @@
 
 mod autograd;
 mod call;
+mod compile;
 mod data;
 mod distributed;
 mod entry;
@@ -270,6 +271,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         py.get_type::<modes::profile::Mark>(),
         py.get_type::<data::optimizer_program::PyProgram>(),
         py.get_type::<modes::capture::PyCaptured>(),
+        py.get_type::<compile::program::PyCapturedProgram>(),
+        py.get_type::<compile::guards::PyGuards>(),
+        py.get_type::<compile::guards::PyTensorKind>(),
     ] {
         module.setattr(class.name()?, class)?;
     }
@@ -395,6 +399,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         modes::capture::end_capture,
         modes::capture::discard_capture,
         modes::capture::is_capturing,
+        compile::program::end_program,
+        compile::program::capture_reason,
+        compile::guards::tensor_kind,
         modes::profile::profiler_mark,
         modes::profile::profiler_enabled,
         modes::profile::profiler_start,

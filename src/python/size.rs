@@ -28,6 +28,11 @@ pub fn register(py: Python<'_>, class: Bound<'_, PyType>) -> PyResult<()> {
     Ok(())
 }
 
+/// True for a `torch.Size`.
+pub fn is_size(object: &Bound<'_, PyAny>) -> bool {
+    CLASS.get(object.py()).is_some_and(|(class, _)| object.get_type().is(class))
+}
+
 /// Makes a `torch.Size` from a tuple that holds only valid sizes.
 fn from_tuple<'py>(tuple: Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
     let py = tuple.py();

@@ -2,6 +2,7 @@
 //! of a tensor share one storage; a saved tensor compares versions to detect that it was overwritten.
 
 pub mod access;
+pub mod epoch;
 pub mod host;
 pub mod reserve;
 mod resize;
@@ -263,7 +264,7 @@ impl Storage {
     #[inline]
     pub fn host(&self) -> Option<*mut u8> {
         if access::is_captured() {
-            access::note_violation();
+            access::note_access();
         }
         match &self.root().0.bytes {
             Bytes::Host(memory) | Bytes::Borrowed { memory, .. } => Some(memory.start()),
@@ -276,7 +277,7 @@ impl Storage {
     #[cfg(feature = "gpu")]
     pub fn gpu(&self) -> Option<&gpu::Buffer> {
         if access::is_captured() {
-            access::note_violation();
+            access::note_access();
         }
         match &self.root().0.bytes {
             Bytes::Gpu(buffer) => Some(buffer.get()),

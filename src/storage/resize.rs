@@ -3,7 +3,7 @@
 //! the storage, but its pages are returned to the system.
 
 use super::host::Block;
-use super::{Bytes, Storage};
+use super::{Bytes, Storage, epoch};
 use crate::base::{Error, Result, profile};
 #[cfg(feature = "gpu")]
 use crate::gpu::Buffer;
@@ -163,6 +163,7 @@ impl Storage {
             profile::memory(old - len, false, !root.0.device.is_cpu());
         }
         root.0.len.store(len, Ordering::Release);
+        epoch::next();
         Ok(())
     }
 
@@ -185,6 +186,7 @@ impl Storage {
             old.forget();
         }
         replaced.extend([old, target.clone()]);
+        epoch::next();
         Ok(())
     }
 

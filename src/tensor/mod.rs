@@ -3,6 +3,7 @@
 //! separate, slower cell.
 
 mod body;
+pub mod changes;
 mod dual_levels;
 mod flags;
 mod graph;
@@ -31,12 +32,13 @@ pub use item::Referents;
 pub use leaf::grad_type::GradType;
 pub(crate) use node::no_derivative;
 pub use node::{
-    CopySlices, Custom, Derivative, Edge, Grads, Hook, Hooks, Kind, Leaf, Node, NodeRef, When, kind_in_words,
-    type_string,
+    CopySlices, Custom, Derivative, Edge, Grads, Hook, HookNumbers, Hooks, Kind, Leaf, Node, NodeRef, When,
+    kind_in_words, type_string,
 };
 pub use part::Part;
 pub use snapshot::with_snapshot;
 pub use thread::hand_over;
+pub use view::ViewRecipe;
 
 use dual_levels::{DualLevel, any_level};
 use flags::{BATCHED, CONJ_NEG, DUAL, OWN_TANGENTS, REPLACED, REQUIRES, RETAINS, VIEW};
@@ -385,6 +387,14 @@ impl Tensor {
         Some(Edge { node: leaf.leaf(), output: 0 })
     }
 
+    /// The hooks at the node to which the gradient of this tensor flows; `None` if there are none.
+    pub fn hook_numbers(&self) -> Option<HookNumbers> {
+        match self.last_history() {
+            Some(edge) => edge.node.hook_numbers(),
+            None => self.0.extra.get()?.leaf_node()?.hook_numbers(),
+        }
+    }
+
     /// Like [`Tensor::edge`], for the tensors of a user's list: an error if there is no memory for another
     /// leaf's node.
     pub fn edge_of_many(&self) -> Result<Option<Edge>> {
@@ -445,12 +455,13 @@ impl Tensor {
         if on && self.is_leaf() {
             if flags.fetch_or(REQUIRES, Ordering::AcqRel) & REQUIRES == 0 {
                 self.may_be_saved(false);
+                changes::note(self, "is made to require gradients");
             }
             if anomaly::keeps_lines() {
                 self.edge();
             }
-        } else if !on {
-            flags.fetch_and(!REQUIRES, Ordering::AcqRel);
+        } else if !on && flags.fetch_and(!REQUIRES, Ordering::AcqRel) & REQUIRES != 0 {
+            changes::note(self, "is made to require no gradients");
         }
         Ok(())
     }
@@ -469,6 +480,7 @@ impl Tensor {
         if self.0.flags.load(Ordering::Acquire) & RETAINS != 0 {
             return Ok(());
         }
+        changes::note(self, "is made to retain its gradient");
         if self.last_history().is_some() {
             self.check_view()?;
         }

@@ -4,6 +4,7 @@
 use crate::arena::{self, Draft, Ref};
 use crate::base::lock;
 use crate::base::{ConjNeg, DType, Device, Result, try_alloc};
+use crate::storage::epoch;
 use crate::tensor::graph::facts::{DerivativeFlops, Facts};
 use crate::tensor::graph::saved::{Kept, Saved, Saves, Step};
 use crate::tensor::host::{HostObject, count_hosted, uncount_hosted};
@@ -175,6 +176,9 @@ pub struct Node {
     /// The Python object of this node, while there is one.
     pub host: AtomicPtr<c_void>,
 }
+
+/// The sequence number of a node, and the numbers of its hooks.
+pub type HookNumbers = (u64, SmallVec<[u64; 2]>);
 
 #[derive(Default)]
 pub struct Hooks {
@@ -369,17 +373,25 @@ impl Node {
         lock(cell)
     }
 
+    /// The numbers of the hooks, which no other hooks of this node ever have, with the sequence number of the node.
+    pub fn hook_numbers(&self) -> Option<HookNumbers> {
+        let numbers: SmallVec<[u64; 2]> = lock(self.hooks.get()?).list.keys().copied().collect();
+        (!numbers.is_empty()).then_some((self.sequence, numbers))
+    }
+
     /// Adds a hook to this node; the returned number serves to remove it.
     pub fn add_hook(&self, when: When, hook: Arc<dyn Hook>) -> u64 {
         let mut hooks = self.hooks();
         hooks.next += 1;
         let id = hooks.next;
         hooks.list.insert(id, (when, hook));
+        epoch::next();
         id
     }
 
     pub fn remove_hook(&self, id: u64) {
         let taken = self.hooks().list.remove(&id);
+        epoch::next();
         // Dropped outside the lock, because a hook's closure may own anything.
         drop(taken);
     }
@@ -396,6 +408,7 @@ impl Node {
                 std::mem::take(&mut hooks.list).into_iter().partition(|hook| of_node(hook.1.0));
             hooks.list = kept;
             let gone: BTreeMap<_, _> = gone;
+            epoch::next();
             (gone, hooks.metadata.take())
         };
         // Dropped outside the lock, because a hook's closure may own anything.

@@ -5,7 +5,7 @@ use crate::base::{Error, Guidance, Result};
 use crate::storage::{Member, MemberFacts, Storage};
 use crate::tensor::{
     BATCHED, Body, CONJ_NEG, DUAL, Edge, GradType, Inner, Kept, Kind, NodeRef, REPLACED, REQUIRES, Saved,
-    Tensor, VIEW, View, WeakTensor, lock, snapshot,
+    Tensor, VIEW, View, WeakTensor, changes, lock, snapshot,
 };
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -41,6 +41,7 @@ impl Tensor {
         }
         drop(replaced);
         snapshot::note(self, &body);
+        changes::note(self, "is given another memory or shape");
     }
 
     /// Makes the next use of this leaf make a new node, unless the current one has hooks.
@@ -65,6 +66,7 @@ impl Tensor {
         if recorded {
             self.0.flags.fetch_and(!REQUIRES, Ordering::AcqRel);
         }
+        changes::note(self, "gets another place in the graph (a recorded write in place, or detach_)");
         old
     }
 
@@ -182,6 +184,7 @@ impl SwappedFields {
         } else {
             tensor.0.flags.fetch_and(!REQUIRES, Ordering::AcqRel);
         }
+        changes::note(tensor, "is swapped with another one");
     }
 }
 

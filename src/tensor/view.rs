@@ -80,6 +80,22 @@ impl Tensor {
         }
     }
 
+    /// The base of this view, and how it was made from it.
+    pub fn view_recipe(&self) -> Option<(&Tensor, ViewRecipe)> {
+        let view = self.as_view()?;
+        let unseen = self.version().wrapping_sub(view.seen.load(Ordering::Acquire));
+        Some((&view.base, ViewRecipe { made: view.made(), func: view.func, unseen }))
+    }
+
+    /// A view of `of`, or of its base, that was made in the same way.
+    pub fn view_again(of: &Tensor, body: Body, edge: Option<Edge>, recipe: &ViewRecipe) -> Tensor {
+        let base = of.as_view().map_or(of, |view| &view.base).clone();
+        let seen = AtomicU32::new(body.storage.version().wrapping_sub(recipe.unseen));
+        let made = AtomicU8::new(recipe.made as u8);
+        let view = View { base, made, func: recipe.func, seen, tangent_base: None };
+        Tensor::with_flags(body, edge, VIEW, Some(view))
+    }
+
     /// Returns an error if the storage was written since this view was made and the view cannot follow in the
     /// graph.
     #[inline]
@@ -89,6 +105,14 @@ impl Tensor {
             _ => Ok(()),
         }
     }
+}
+
+/// How a view was made from its base.
+pub struct ViewRecipe {
+    made: CreationMeta,
+    func: &'static ViewFunc,
+    /// The number of writes that its edge does not know.
+    unseen: u32,
 }
 
 impl View {

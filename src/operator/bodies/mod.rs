@@ -7,6 +7,7 @@ pub mod overlap;
 
 use crate::base::views::dense_like;
 use crate::base::{ConjNeg, DType, Device, Dims, Error, Fault, Layout, Reduction, Result, Scalar};
+#[cfg(feature = "gpu")]
 use crate::capture;
 use crate::cpu;
 use crate::cpu::group::code::Formula;
@@ -50,32 +51,23 @@ impl<A, B> NotRun for (A, B) {}
 /// refused during a capture.
 macro_rules! fork {
     (over [$($body:ident),+], with [$($other:ident),*], cpu: $cpu:expr, gpu: $gpu:expr) => {
-        'kernel: {
-            let _permit = if $crate::storage::access::is_captured() {
-                let keep = |recorder: &mut $crate::capture::Recorder| {
-                    $crate::operator::bodies::place_of(&[$(std::borrow::Borrow::borrow(&$body)),+])?;
-                    $(let $body = $crate::capture::Retain::retain(&$body, recorder)?;)+
-                    $(let $other = $crate::capture::Retain::retain(&$other, recorder)?;)*
-                    #[allow(unused_variables, reason = "some are the shader's alone")]
-                    #[allow(clippy::needless_borrow, reason = "the kernel is shown what it otherwise owns")]
-                    let run = move || -> $crate::base::Result<()> {
-                        use $crate::capture::See;
-                        $(let $body = $body.see();)+
-                        $(let $other = $other.see();)*
-                        $crate::operator::bodies::fork!([$($body),+], cpu: $cpu, gpu: $gpu)
-                    };
-                    Ok(run)
+        $crate::capture::run(
+            |recorder: &mut $crate::capture::Recorder| {
+                $crate::operator::bodies::place_of(&[$(std::borrow::Borrow::borrow(&$body)),+])?;
+                $(let $body = $crate::capture::Retain::retain(&$body, recorder)?;)+
+                $(let $other = $crate::capture::Retain::retain(&$other, recorder)?;)*
+                #[allow(unused_variables, reason = "some are the shader's alone")]
+                #[allow(clippy::needless_borrow, reason = "the kernel is shown what it otherwise owns")]
+                let run = move || -> $crate::base::Result<()> {
+                    use $crate::capture::See;
+                    $(let $body = $body.see();)+
+                    $(let $other = $other.see();)*
+                    $crate::operator::bodies::fork!([$($body),+], cpu: $cpu, gpu: $gpu)
                 };
-                match $crate::capture::record(keep) {
-                    Ok(Some(permit)) => Some(permit),
-                    Ok(None) => break 'kernel Ok(()),
-                    Err(error) => break 'kernel Err(error),
-                }
-            } else {
-                None
-            };
-            $crate::operator::bodies::fork!([$(std::borrow::Borrow::borrow(&$body)),+], cpu: $cpu, gpu: $gpu)
-        }
+                Ok(run)
+            },
+            || $crate::operator::bodies::fork!([$(std::borrow::Borrow::borrow(&$body)),+], cpu: $cpu, gpu: $gpu),
+        )
     };
     ([$($body:expr),+], cpu: $cpu:expr, gpu: $gpu:expr) => {
         match $crate::operator::bodies::place_of(&[$($body),+])? {
@@ -137,19 +129,11 @@ pub fn carry(out: &Body, src: &Body) -> Result<()> {
     }
     #[cfg(feature = "gpu")]
     {
-        let _permit = if access::is_captured() {
-            let keep = |recorder: &mut capture::Recorder| {
-                let (out, src) = (recorder.stand_in(out)?, recorder.stand_in(src)?);
-                Ok(move || transfer(&out, &src))
-            };
-            match capture::record(keep)? {
-                Some(permit) => Some(permit),
-                None => return Ok(()),
-            }
-        } else {
-            None
+        let keep = |recorder: &mut capture::Recorder| {
+            let (out, src) = (recorder.stand_in(out)?, recorder.stand_in(src)?);
+            Ok(move || transfer(&out, &src))
         };
-        transfer(out, src)
+        capture::run(keep, || transfer(out, src))
     }
     #[cfg(not(feature = "gpu"))]
     Err(Error::runtime("this build of gradiron has no GPU support"))

@@ -65,6 +65,8 @@ pub struct Run<'a> {
     pub operands: &'a [Vec<Tensor>],
     pub scalars: &'a [Scalars],
     pub numbers: &'a [f64],
+    /// The places of numbers that each replay of a captured call is given anew, and their indices there.
+    pub live: &'a [(usize, u32)],
     /// True if each instruction rounds to the tensors' half dtype, like separate operators do.
     pub rounds: bool,
 }
@@ -160,11 +162,17 @@ impl Rule {
         }
         let kept = self.kept(items, &operands, &scalars);
         let (rule, numbers, rounds) = (Arc::clone(self), run.numbers.to_vec(), run.rounds);
-        Ok(move || match &kept {
-            Some(kept) => kept.run(&numbers),
-            None => {
-                let run = Run { operands: &operands, scalars: &scalars, numbers: &numbers, rounds };
-                rule.run(&run).map(|_| ())
+        let live: Vec<_> = run.live.iter().map(|&(at, index)| (at, recorder.live_number(index))).collect();
+        Ok(move || {
+            let mut numbers: SmallVec<[f64; 8]> = SmallVec::from_slice(&numbers);
+            live.iter().for_each(|(at, number)| numbers[*at] = number.get());
+            match &kept {
+                Some(kept) => kept.run(&numbers),
+                None => {
+                    let run =
+                        Run { operands: &operands, scalars: &scalars, numbers: &numbers, live: &[], rounds };
+                    rule.run(&run).map(|_| ())
+                }
             }
         })
     }

@@ -1,6 +1,7 @@
 //! Indexing along one dimension: `index_select`, `gather`, and helpers for all indexing operators.
 
 use crate::base::{Put, try_alloc, warn};
+use crate::capture;
 use crate::operator::bodies::duplicate;
 use crate::operator::bodies::index::{Bounds, By, get};
 use crate::operator::primitives::views::{ints, reshape};
@@ -26,11 +27,13 @@ pub fn numbers(start: i64, step: i64, count: usize, device: Device) -> Result<Bo
 
 pub fn from_i64(values: &[i64], shape: &[usize], device: Device) -> Result<Tensor> {
     let host = Body::new(shape, DType::I64, Device::Cpu)?;
-    let start = host.host()?.ptr.cast::<i64>();
-    for (i, &v) in values.iter().enumerate().take(host.numel()) {
-        // SAFETY: the body has `numel` int64 elements.
-        unsafe { start.add(i).write(v) };
-    }
+    capture::constant(&host, |start| {
+        for (i, &v) in values.iter().enumerate().take(host.numel()) {
+            // SAFETY: the body has `numel` int64 elements.
+            unsafe { start.cast::<i64>().add(i).write(v) };
+        }
+        Ok::<(), Error>(())
+    })?;
     copies::to_device(&Tensor::new(host), device)
 }
 

@@ -1,5 +1,6 @@
 //! `tril`, `triu` and diagonals of matrices.
 
+use crate::capture;
 use crate::operator::bodies::{copy, duplicate, fill, filled, part_by_part};
 use crate::operator::primitives::view_part::put_back;
 use crate::operator::primitives::views::reshaped;
@@ -146,24 +147,30 @@ fn places(rows: i64, columns: i64, offset: i64, lower: bool, dtype: DType, devic
     let count = if lower { count } else { i128::from(rows) * i128::from(columns) - count };
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     let body = Body::new(&[2, count], DType::I64, Device::Cpu)?;
-    let (mut at, start) = (0, body.host()?.ptr.cast::<i64>());
     // The other rows have no elements in the triangle.
     let first = if lower { offset.saturating_neg().clamp(0, rows) } else { 0 };
     let last = if lower { rows } else { columns.saturating_sub(offset).clamp(0, rows) };
-    for row in if count > 0 { first..last } else { 0..0 } {
-        let edge = row.saturating_add(offset);
-        let range =
-            if lower { 0..edge.saturating_add(1).clamp(0, columns) } else { edge.clamp(0, columns)..columns };
-        for column in range {
-            // SAFETY: the body has `2 * count` elements, and the loops visit `count` positions.
-            unsafe {
-                start.add(at).write(row);
-                start.add(count + at).write(column);
+    capture::constant(&body, |start| {
+        let (mut at, start) = (0, start.cast::<i64>());
+        for row in if count > 0 { first..last } else { 0..0 } {
+            let edge = row.saturating_add(offset);
+            let range = if lower {
+                0..edge.saturating_add(1).clamp(0, columns)
+            } else {
+                edge.clamp(0, columns)..columns
+            };
+            for column in range {
+                // SAFETY: the body has `2 * count` elements, and the loops visit `count` positions.
+                unsafe {
+                    start.add(at).write(row);
+                    start.add(count + at).write(column);
+                }
+                at += 1;
             }
-            at += 1;
         }
-    }
-    debug_assert_eq!(at, count);
+        debug_assert_eq!(at, count);
+        Ok::<(), Error>(())
+    })?;
     copies::to_device(&copies::to_dtype(&Tensor::new(body), dtype)?, device)
 }
 

@@ -2,6 +2,7 @@
 
 use crate::base::views::checked_numel;
 use crate::base::{DType, Device, Dims, Scalar, default_dtype, try_alloc};
+use crate::capture;
 use crate::operator::bodies::overflow;
 use crate::operator::primitives::{copies, detached};
 use crate::python::call::signature_errors::{dtype_argument, too_long};
@@ -209,15 +210,17 @@ pub fn from_nested(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<
     flatten(object, &shape, 0, &mut kind, &mut values)?;
     let dtype = dtype.or(kind).unwrap_or_else(default_dtype);
     let body = Body::new(&shape, dtype, Device::Cpu)?;
-    let view = body.host()?;
     if values.len() != body.numel() {
         return Err(PyValueError::new_err("the sequence changed while it was read"));
     }
-    for (i, value) in values.iter().enumerate() {
-        let value = fits(value, dtype)?;
-        // SAFETY: the body is contiguous and holds that many elements.
-        unsafe { value.write(dtype, view.ptr.add(i * dtype.size())) };
-    }
+    capture::constant(&body, |start| {
+        for (i, value) in values.iter().enumerate() {
+            let value = fits(value, dtype)?;
+            // SAFETY: the body is contiguous and holds that many elements.
+            unsafe { value.write(dtype, start.add(i * dtype.size())) };
+        }
+        Ok::<(), PyErr>(())
+    })?;
     Ok(Tensor::new(body))
 }
 

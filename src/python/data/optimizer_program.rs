@@ -2,6 +2,7 @@
 
 use crate::base::Error;
 use crate::operator::group::{Node, Program, Rule, Run, Scalars};
+use crate::python::compile::program::live_index;
 use crate::python::types::{PyDType, type_name};
 use crate::python::wrapper::class::PyTensor;
 use crate::tensor::Tensor;
@@ -90,8 +91,10 @@ impl PyProgram {
             Ok(float) => float.extract(),
             Err(_) => number.call_method0("__float__").and_then(|float| float.extract::<f64>()),
         };
+        let live = numbers.iter().enumerate().filter_map(|(at, number)| Some((at, live_index(number)?)));
+        let live: SmallVec<[(usize, u32); 4]> = live.collect();
         let numbers = numbers.iter().map(number).collect::<PyResult<Vec<f64>>>()?;
-        let run = || self.0.run(&Run { operands: &operands, scalars: &scalars, numbers: &numbers, rounds });
-        Ok(py.detach(run)?)
+        let run = Run { operands: &operands, scalars: &scalars, numbers: &numbers, live: &live, rounds };
+        Ok(py.detach(|| self.0.run(&run))?)
     }
 }

@@ -11,7 +11,8 @@ use pyo3::types::{PyDict, PyList};
 use pyo3::{ffi, intern};
 use std::any::Any;
 
-fn install() {
+/// Lets the core ask for lines of the user's program.
+pub fn install() {
     anomaly::set_host(anomaly::Host { line, here, tell, note });
 }
 

@@ -1,6 +1,7 @@
 //! Captures of kernels, for `torch.cuda.CUDAGraph`.
 
 use crate::capture::{Capture, Captured};
+use crate::python::modes::anomaly;
 use crate::python::objects::ToObject;
 use crate::storage::access;
 use gradiron_macros::{pyfunction, pymethods};
@@ -15,6 +16,7 @@ thread_local! {
 /// Begins to capture the kernels of this thread. Unless `runs`, only replays run them.
 #[pyfunction]
 pub fn begin_capture(runs: bool) -> PyResult<()> {
+    anomaly::install();
     let capture = Capture::begin(runs)?;
     CAPTURE.set(Some(capture));
     Ok(())
@@ -23,8 +25,12 @@ pub fn begin_capture(runs: bool) -> PyResult<()> {
 /// Ends this thread's capture.
 #[pyfunction]
 pub fn end_capture() -> PyResult<PyCaptured> {
-    let capture = CAPTURE.take().ok_or_else(|| PyRuntimeError::new_err("this thread is not capturing"))?;
-    Ok(PyCaptured(capture.end()?))
+    Ok(PyCaptured(take()?.end()?))
+}
+
+/// This thread's capture, which its owner ends.
+pub fn take() -> PyResult<Capture> {
+    CAPTURE.take().ok_or_else(|| PyRuntimeError::new_err("this thread is not capturing"))
 }
 
 /// Ends this thread's capture, if there is one, and discards it.

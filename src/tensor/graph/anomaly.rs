@@ -158,6 +158,11 @@ pub fn line() -> Option<SourceLine> {
     if keeps_lines() { HOST.get().and_then(|host| (host.line)()) } else { None }
 }
 
+/// The user's current line, whether or not lines are recorded.
+pub fn current_line() -> Option<SourceLine> {
+    HOST.get().and_then(|host| (host.line)())
+}
+
 #[cold]
 fn capture() -> Option<Arc<Trace>> {
     let host = HOST.get()?;

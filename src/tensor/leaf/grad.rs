@@ -5,7 +5,7 @@
 
 use crate::base::{DType, Result};
 use crate::tensor::leaf::grad_type::GradType;
-use crate::tensor::{Kind, Tensor, lock};
+use crate::tensor::{Body, Kind, Tensor, changes, lock};
 use std::sync::TryLockError;
 
 impl Tensor {
@@ -40,9 +40,12 @@ impl Tensor {
 
     pub fn set_grad(&self, grad: Option<Tensor>) {
         if grad.is_none() && self.0.extra.get().is_none() {
-            return;
+            return changes::note_grad(self, None, true);
         }
-        let old = std::mem::replace(&mut *lock(&self.extra().grad), grad);
+        let mut slot = lock(&self.extra().grad);
+        changes::note_grad(self, slot.as_ref(), true);
+        let old = std::mem::replace(&mut *slot, grad);
+        drop(slot);
         drop(old);
     }
 
@@ -59,21 +62,36 @@ impl Tensor {
     /// Sets the gradient. Returns false and does nothing if another thread has the lock.
     pub fn try_set_grad(&self, grad: Option<&Tensor>) -> bool {
         if grad.is_none() && self.0.extra.get().is_none() {
+            changes::note_grad(self, None, true);
             return true;
         }
-        let old = match self.extra().grad.try_lock() {
-            Ok(mut slot) => std::mem::replace(&mut *slot, grad.cloned()),
-            Err(TryLockError::Poisoned(slot)) => std::mem::replace(&mut *slot.into_inner(), grad.cloned()),
+        let mut slot = match self.extra().grad.try_lock() {
+            Ok(slot) => slot,
+            Err(TryLockError::Poisoned(slot)) => slot.into_inner(),
             Err(TryLockError::WouldBlock) => return false,
         };
+        changes::note_grad(self, slot.as_ref(), true);
+        let old = std::mem::replace(&mut *slot, grad.cloned());
+        drop(slot);
         drop(old);
         true
+    }
+
+    /// The gradient, if nothing else holds it or its memory, and it is nothing but a body for which `is_like` is true.
+    pub fn sole_grad(&self, is_like: impl FnOnce(&Body) -> bool) -> Option<Tensor> {
+        let slot = self.0.extra.get()?.grad.try_lock().ok()?;
+        let grad = slot.as_ref()?;
+        let inner = &grad.0;
+        let is_bare = grad.flags() == 0 && inner.edge.is_none() && inner.extra.get().is_none();
+        let is_sole = grad.is_unique() && inner.body.storage.is_unique() && !inner.body.storage.is_shared();
+        (is_bare && is_sole && is_like(&inner.body)).then(|| grad.clone())
     }
 
     /// Changes `.grad` under its lock, because several backwards may add to one leaf.
     pub fn update_grad(&self, change: impl FnOnce(Option<Tensor>) -> Result<Tensor>) -> Result<()> {
         let mut slot = lock(&self.extra().grad);
         let old = slot.clone();
+        changes::note_grad(self, old.as_ref(), false);
         *slot = Some(change(old)?);
         Ok(())
     }

@@ -3,6 +3,7 @@
 
 use crate::arena::Id;
 use crate::base::{Error, Result};
+use crate::storage::epoch;
 use crate::tensor::dual_levels::count_levels;
 pub use crate::tensor::dual_levels::{DualLevel, any_level, enabled, set_enabled};
 use crate::tensor::graph::saved::{Saved, SavedTangents};
@@ -184,6 +185,7 @@ impl Tensor {
         };
         drop(old);
         self.0.flags.fetch_or(DUAL, Ordering::AcqRel);
+        epoch::next();
         Ok(())
     }
 
@@ -200,6 +202,7 @@ impl Tensor {
         let (_, taken) = tangents.remove(at);
         if tangents.is_empty() {
             self.0.flags.fetch_and(!DUAL, Ordering::AcqRel);
+            epoch::next();
         }
         taken
     }

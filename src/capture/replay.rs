@@ -1,0 +1,411 @@
+//! A captured call, and its replay on other tensors.
+
+use crate::base::{Error, Result};
+use crate::capture::call::Plan;
+use crate::capture::effects::{GradEffect, Left, Needed};
+use crate::capture::origins::{Known, Memory, Source};
+use crate::capture::program::{Failed, Kernels, enter};
+use crate::capture::recorder::LiveNumber;
+use crate::capture::results::{Found, Fresh};
+use crate::storage::{Storage, access, epoch};
+use crate::tensor::{Body, Tensor};
+use smallvec::SmallVec;
+use std::sync::Mutex;
+
+/// A call of a function, captured while its kernels ran.
+///
+/// A replay runs the same kernels on the tensors that it is given and on those that the call read (the "known" ones): it
+/// repeats the effects on them, and returns new results.
+pub struct Program {
+    kernels: Kernels,
+    plan: Plan,
+    /// The known tensors that a replay is given, by their numbers among all known ones.
+    used: Vec<usize>,
+    /// The known tensors that are the same in each replay. They are numbered after those that it is given.
+    fixed: Vec<Tensor>,
+    numbers: Vec<(usize, LiveNumber)>,
+    /// For each known tensor, the place of the effect on its `.grad`.
+    grad_at: Vec<Option<usize>>,
+    /// For each memory that a replay looks for, its place among these.
+    varying_at: Vec<Option<usize>>,
+    is_long: bool,
+    checked: Mutex<Checked>,
+}
+
+/// What the last replay found of fixed tensors, which holds in one epoch. The thread that replays holds it.
+#[derive(Default)]
+struct Checked {
+    epoch: u64,
+    memories: Vec<Option<Place>>,
+    /// The addresses of the fixed memories and their ends, in order.
+    spans: Vec<(usize, usize)>,
+    /// The same of the varying ones, as they were found to overlap nothing.
+    varying: Vec<(usize, usize)>,
+}
+
+/// A storage, and how many bytes further than in the captured call the tensor begins that led to it.
+type Place = (Storage, isize);
+
+/// What became of a replay.
+pub enum Replayed {
+    Results(Vec<Tensor>),
+    /// Nothing ran; in words why.
+    Refused(&'static str),
+}
+
+/// Why a replay ends without results.
+enum Stop {
+    Refused(&'static str),
+    Failed(Failed),
+}
+
+impl From<&'static str> for Stop {
+    fn from(why: &'static str) -> Stop {
+        Stop::Refused(why)
+    }
+}
+
+impl From<Failed> for Stop {
+    fn from(failed: Failed) -> Stop {
+        Stop::Failed(failed)
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        Stop::Failed(error.into())
+    }
+}
+
+/// The `.grad` of a known tensor when a replay begins.
+enum FirstGrad {
+    /// It is not looked at.
+    Ignored,
+    /// It becomes the new one.
+    Reused,
+    Found(Tensor),
+}
+
+/// A replay of more kernels or more bytes lets other Python threads run.
+const MANY: usize = 64;
+const LARGE: usize = 128 << 10;
+
+const BUSY: &str = "it is being replayed already";
+const OTHERS_SHARE: &str = "other tensors share memory";
+
+impl Program {
+    pub(super) fn new(
+        kernels: Kernels,
+        plan: Plan,
+        used: Vec<usize>,
+        fixed: Vec<Tensor>,
+        numbers: Vec<(usize, LiveNumber)>,
+    ) -> Program {
+        let mut grad_at = vec![None; plan.known.len()];
+        for (at, effect) in plan.grads.iter().enumerate() {
+            grad_at[effect.number] = Some(at);
+        }
+        let mut count = 0;
+        let varies = |memory: &Memory| match memory.source {
+            Source::Known(number) => number < used.len(),
+            Source::Grad(_) => true,
+        };
+        let varying_at = plan.memories.iter().map(|memory| {
+            count += usize::from(varies(memory));
+            varies(memory).then(|| count - 1)
+        });
+        let varying_at = varying_at.collect();
+        let slots = plan.memories.iter().filter_map(|memory| memory.slot.as_ref()).map(|slot| slot.0.len());
+        let bytes = slots.chain(plan.recipes.fresh.iter().map(|fresh| fresh.len)).sum::<usize>();
+        let is_long = kernels.len() > MANY || bytes + kernels.bytes() > LARGE;
+        Program {
+            kernels,
+            plan,
+            used,
+            fixed,
+            numbers,
+            grad_at,
+            varying_at,
+            is_long,
+            checked: Mutex::default(),
+        }
+    }
+
+    /// The number of kernels.
+    pub fn kernels(&self) -> usize {
+        self.kernels.len()
+    }
+
+    /// The bytes of memory that only these kernels reach.
+    pub fn bytes(&self) -> usize {
+        self.kernels.bytes()
+    }
+
+    /// The known tensors that a replay is given, by their numbers among all known ones.
+    pub fn used(&self) -> &[usize] {
+        &self.used
+    }
+
+    /// The indices of the numbers that each replay uses anew.
+    pub fn numbers(&self) -> impl Iterator<Item = usize> {
+        self.numbers.iter().map(|(at, _)| *at)
+    }
+
+    /// True if a replay takes long.
+    pub fn is_long(&self) -> bool {
+        self.is_long
+    }
+
+    /// Runs the kernels again; `given` are the [`used`](Program::used) tensors.
+    pub fn replay(&self, given: &[&Tensor], numbers: &[f64]) -> std::result::Result<Replayed, Failed> {
+        match self.results(given, numbers) {
+            Ok(results) => Ok(Replayed::Results(results)),
+            Err(Stop::Refused(why)) => Ok(Replayed::Refused(why)),
+            Err(Stop::Failed(failed)) => Err(failed),
+        }
+    }
+
+    fn results(&self, given: &[&Tensor], numbers: &[f64]) -> std::result::Result<Vec<Tensor>, Stop> {
+        if access::captures() {
+            return Err("it is called while another call is captured".into());
+        }
+        if given.len() != self.used.len() || self.numbers.iter().any(|(at, _)| *at >= numbers.len()) {
+            return Err(Error::runtime("a replay was given too few tensors or numbers").into());
+        }
+        let mut checked = enter(&self.checked).ok_or(BUSY)?;
+        let known = |number: usize| match given.get(number) {
+            Some(tensor) => *tensor,
+            None => &self.fixed[number - given.len()],
+        };
+        let mut made = vec![None; self.plan.recipes.len()];
+        let mut grads: SmallVec<[FirstGrad; 8]> = SmallVec::with_capacity(self.plan.grads.len());
+        for effect in &self.plan.grads {
+            grads.push(self.first_grad(effect, known(effect.number), &mut made)?);
+        }
+        let grad = |number: usize| match self.grad_at[number].map(|at| &grads[at]) {
+            Some(FirstGrad::Found(grad)) => Some(grad),
+            _ => None,
+        };
+        self.check_fixed(&mut checked)?;
+        let mut varying: SmallVec<[Place; 4]> = SmallVec::new();
+        for memory in self.varying() {
+            let tensor = match memory.source {
+                Source::Known(number) => Some(known(number)),
+                Source::Grad(number) => grad(number),
+            };
+            varying.push(memory.find(tensor.ok_or("a .grad is missing")?)?);
+        }
+        self.check_apart(&varying, &mut checked)?;
+        let memory = |at: usize| match (&checked.memories[at], self.varying_at[at]) {
+            (Some(place), _) => Some(place),
+            (None, Some(at)) => varying.get(at),
+            (None, None) => None,
+        };
+        for own in &self.plan.known {
+            if own.number < given.len() || self.varying_at[own.memory].is_some() {
+                own.check(known(own.number), memory(own.memory))?;
+            }
+        }
+        for effect in &self.plan.grads {
+            if let (Needed::Present(_, Some(at)), Some(grad)) = (&effect.needed, grad(effect.number))
+                && !memory(*at).is_some_and(|place| place.0.same(&grad.body().storage))
+            {
+                return Err("a .grad is another tensor".into());
+            }
+        }
+        self.numbers.iter().for_each(|(at, number)| number.set(numbers[*at]));
+        let fresh = self.fresh(&grads, &made)?;
+        let done = self.kernels.run();
+        for effect in &self.plan.versions {
+            let tensor = match effect.source {
+                Source::Known(number) => Some(known(number)),
+                Source::Grad(number) => grad(number),
+            };
+            if let Some(tensor) = tensor {
+                tensor.body().storage.bump_by(effect.writes);
+            }
+        }
+        done?;
+        self.plan
+            .recipes
+            .make(&Found { known: &known, grad: &grad, memory: &memory, fresh: &fresh }, &mut made)?;
+        for (effect, first) in self.plan.grads.iter().zip(&grads) {
+            match (effect.left, first) {
+                (Left::Same, _) | (Left::New(_), FirstGrad::Reused) => {}
+                (Left::Absent, _) => known(effect.number).set_grad(None),
+                (Left::New(recipe), _) => known(effect.number).set_grad(made[recipe].clone()),
+            }
+        }
+        Ok(self.plan.results.iter().filter_map(|&recipe| made[recipe].clone()).collect())
+    }
+
+    /// Finds the `.grad` of a known tensor. If its memory can be used again, it is put among the made tensors.
+    fn first_grad(
+        &self,
+        effect: &GradEffect,
+        tensor: &Tensor,
+        made: &mut [Option<Tensor>],
+    ) -> std::result::Result<FirstGrad, &'static str> {
+        match &effect.needed {
+            Needed::Nothing => {
+                let (Left::New(recipe), Some(fresh)) = (effect.left, effect.again) else {
+                    return Ok(FirstGrad::Ignored);
+                };
+                let (Some(form), len) = (self.plan.recipes.form(recipe), self.plan.recipes.fresh[fresh].len)
+                else {
+                    return Ok(FirstGrad::Ignored);
+                };
+                let is_like = |body: &Body| {
+                    body.layout == form.layout && body.dtype == form.dtype && body.storage.len() == len
+                };
+                made[recipe] = tensor.sole_grad(is_like);
+                Ok(if made[recipe].is_some() { FirstGrad::Reused } else { FirstGrad::Ignored })
+            }
+            Needed::Absent => match tensor.try_grad() {
+                Some(None) => Ok(FirstGrad::Ignored),
+                Some(Some(_)) => Err("a tensor has a .grad that had none"),
+                None => Err(BUSY),
+            },
+            Needed::Present(form, _) => match tensor.try_grad() {
+                Some(Some(grad)) if form.matches(&grad.body()) && !grad.requires_grad() => {
+                    Ok(FirstGrad::Found(grad))
+                }
+                Some(Some(_)) => Err("a .grad is of another kind"),
+                Some(None) => Err("a tensor has no .grad that had one"),
+                None => Err(BUSY),
+            },
+        }
+    }
+
+    /// The memories that a replay looks for.
+    fn varying(&self) -> impl Iterator<Item = &Memory> {
+        let pairs = self.plan.memories.iter().zip(&self.varying_at);
+        pairs.filter(|(_, at)| at.is_some()).map(|(memory, _)| memory)
+    }
+
+    /// Checks the fixed tensors and finds their memories, unless that was done in this epoch.
+    fn check_fixed(&self, checked: &mut Checked) -> std::result::Result<(), &'static str> {
+        let now = epoch::now();
+        if checked.epoch == now {
+            return Ok(());
+        }
+        *checked = Checked::default();
+        for (memory, varying) in self.plan.memories.iter().zip(&self.varying_at) {
+            let fixed = |number: usize| &self.fixed[number - self.used.len()];
+            checked.memories.push(match (memory.source, varying) {
+                (Source::Known(number), None) => Some(memory.find(fixed(number))?),
+                _ => None,
+            });
+        }
+        for own in &self.plan.known[self.used.len()..] {
+            if self.varying_at[own.memory].is_none() {
+                own.check(&self.fixed[own.number - self.used.len()], checked.memories[own.memory].as_ref())?;
+            }
+        }
+        checked.spans = checked.memories.iter().flatten().filter_map(span).collect();
+        checked.spans.sort_unstable();
+        if checked.spans.windows(2).any(|pair| pair[0].1 > pair[1].0) {
+            return Err(OTHERS_SHARE);
+        }
+        checked.epoch = now;
+        Ok(())
+    }
+
+    /// Checks that no memory overlaps another one, as in the captured call.
+    fn check_apart(&self, varying: &[Place], checked: &mut Checked) -> std::result::Result<(), &'static str> {
+        let spans: SmallVec<[(usize, usize); 8]> = varying.iter().filter_map(span).collect();
+        if *spans == *checked.varying {
+            return Ok(());
+        }
+        let mut sorted = spans.clone();
+        sorted.sort_unstable();
+        let fixed = &checked.spans;
+        let meets_fixed = |span: &(usize, usize)| {
+            let next = fixed.partition_point(|own| own.0 < span.1);
+            next > 0 && fixed[next - 1].1 > span.0
+        };
+        if sorted.windows(2).any(|pair| pair[0].1 > pair[1].0) || sorted.iter().any(meets_fixed) {
+            return Err(OTHERS_SHARE);
+        }
+        checked.varying = spans.to_vec();
+        Ok(())
+    }
+
+    /// New storages for results and gradients, where the memory of former gradients is not used again. All are put in the
+    /// place of what stands for them in kernels.
+    fn fresh(&self, grads: &[FirstGrad], made: &[Option<Tensor>]) -> Result<SmallVec<[Option<Storage>; 4]>> {
+        let recipes = &self.plan.recipes;
+        let mut fresh: SmallVec<[Option<Storage>; 4]> = SmallVec::with_capacity(recipes.fresh.len());
+        let mut is_reused: SmallVec<[bool; 16]> = SmallVec::from_elem(false, recipes.fresh.len());
+        for (effect, first) in self.plan.grads.iter().zip(grads) {
+            if let (FirstGrad::Reused, Left::New(recipe), Some(at)) = (first, effect.left, effect.again)
+                && let Some(grad) = &made[recipe]
+            {
+                let storage = &grad.body().storage;
+                storage.set_version(recipes.fresh[at].version);
+                is_reused[at] = true;
+                put(&self.plan.fresh_slots[at], storage);
+            }
+        }
+        for (at, new) in recipes.fresh.iter().enumerate() {
+            let storage = if is_reused[at] { None } else { Some(Fresh::make(new)?) };
+            if let Some(storage) = &storage {
+                put(&self.plan.fresh_slots[at], storage);
+            }
+            fresh.push(storage);
+        }
+        Ok(fresh)
+    }
+}
+
+/// Puts a storage in the place of what stands for it in kernels.
+fn put(slot: &Option<Storage>, storage: &Storage) {
+    if let (Some(stand_in), Some(start)) = (slot, storage.host()) {
+        // SAFETY: a stand-in of a program that only this thread replays; the storage is as long, and is held until the
+        // kernels have run.
+        unsafe { stand_in.set_start(start) };
+    }
+}
+
+/// The address of a memory and its end; `None` if it has no bytes.
+fn span(place: &Place) -> Option<(usize, usize)> {
+    let (start, len) = (place.0.address()?, place.0.len());
+    (len > 0).then_some((start, start + len))
+}
+
+impl Known {
+    /// Checks that a tensor is of this kind, and lies in `place` where it lay in the captured call.
+    fn check(&self, tensor: &Tensor, place: Option<&Place>) -> std::result::Result<(), &'static str> {
+        if !self.kind.matches(tensor) {
+            return Err("a tensor is of another kind");
+        }
+        let body = tensor.body();
+        let start = body.layout.offset * body.dtype.size();
+        let is_there = |(storage, shift): &Place| {
+            storage.same(&body.storage) && self.kind.form.start().wrapping_add_signed(*shift) == start
+        };
+        if place.is_some_and(is_there) { Ok(()) } else { Err(OTHERS_SHARE) }
+    }
+}
+
+impl Memory {
+    /// The storage to which a tensor leads; an error if kernels would reach beyond it. It is put in the place of what stands
+    /// for it in kernels.
+    fn find(&self, tensor: &Tensor) -> std::result::Result<Place, &'static str> {
+        let body = tensor.body();
+        let storage = body.storage.of_memory();
+        let shift = (body.layout.offset * body.dtype.size()).wrapping_sub(self.start).cast_signed();
+        if let Some((stand_in, (first, end))) = &self.slot {
+            let fits = first.checked_add_signed(shift).is_some()
+                && end.checked_add_signed(shift).is_some_and(|end| end <= storage.len());
+            if first < end && !fits {
+                return Err("the memory of a tensor is smaller");
+            }
+            let start = storage.host().ok_or("a tensor is on another device")?.wrapping_offset(shift);
+            // SAFETY: a stand-in of a program that only this thread replays; kernels reach only bytes of the storage, which
+            // is held.
+            unsafe { stand_in.set_start(start) };
+        }
+        Ok((storage.clone(), shift))
+    }
+}
