@@ -35,7 +35,7 @@ $(READY): pyproject.toml scripts/setup.sh
 	sh scripts/setup.sh $(PYTHON) $(VENV)
 	@touch $@
 
-## make wheel    the wheel as it ships, in dist/
+## make wheel    the wheel as it ships, in dist/, for any Linux since 2014
 ## make build    the same, installed into the virtual environment
 wheel build: $(WHEEL)
 

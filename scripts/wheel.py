@@ -1,7 +1,7 @@
 """Builds the wheel that is published, into `dist/`: `wheel.py [--target TRIPLE] [--interpreter PYTHON]`.
 
-It asks for the C library of the machine that builds it. Wheels for other Linux targets are linked by zig. No path of
-the builder's machine stays in it.
+On Linux zig links it: the wheel then asks for no newer C library than `LINUX` says, whatever the builder has, and is
+built for other processors and for musl as well. No path of the builder's machine stays in it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # The oldest that Rust's standard library runs on.
 LINUX = {"gnu": "manylinux_2_17", "musl": "musllinux_1_2"}
+
+# What Rust's standard library calls of an unwinder.
+UNWINDER = """
+    Backtrace DeleteException FindEnclosingFunction GetCFA GetDataRelBase GetIP GetIPInfo GetLanguageSpecificData GetRegionStart
+    GetTextRelBase RaiseException Resume SetGR SetIP
+""".split()
 
 FILES = "https://github.com/gradiron/gradiron/{}/main/"
 
@@ -41,6 +47,22 @@ def remapped_paths() -> list[str]:
     places = {ROOT: "", cargo: "cargo", Path(said("rustc", "--print", "sysroot")): "rust"}
     registries = {registry: "" for registry in (cargo / "registry" / "src").glob("*")}
     return [f"--remap-path-prefix={path}={name}" for path, name in {**places, **registries}.items()]
+
+
+def make_unwinder(target: str) -> Path:
+    """A stand-in for libgcc's shared unwinder, for the linker alone.
+
+    Zig would put an unwinder of its own into the wheel. A thread that Python ends while it exits is unwound by libgcc's, and
+    crashes where the two meet.
+    """
+    folder = ROOT / "target" / "unwinder" / target
+    folder.mkdir(parents=True, exist_ok=True)
+    source, library = folder / "unwinder.c", folder / "libgcc_s.so.1"
+    source.write_text("".join(f"void _Unwind_{name}(void) {{}}\n" for name in UNWINDER))
+    processor = target.partition("-")[0]
+    command = [sys.executable, "-m", "ziglang", "cc", "-target", f"{processor}-linux-gnu", "-shared", "-nostdlib"]
+    subprocess.run([*command, f"-Wl,-soname,{library.name}", "-o", str(library), str(source)], check=True)
+    return library
 
 
 def finish(built: Path, wheel: Path) -> None:
@@ -84,16 +106,19 @@ def main() -> None:
     said("cargo", "fetch", "--locked", "--target", chosen.target)  # Before the registries' folders are looked up.
     command = [sys.executable, "-m", "maturin", "build", "--release", "--locked", "--target", chosen.target]
     command += ["--interpreter", chosen.interpreter]
-    # With zig's own unwinder in place of libgcc's, a thread that Python ends while it exits would crash.
-    if "-linux-" in chosen.target and chosen.target != host():
-        command += ["--zig", "--compatibility", LINUX[chosen.target.rpartition("-")[2]]]
-    environment = {
-        **os.environ,
-        "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(remapped_paths()),
-        "CARGO_ZIGBUILD_PYTHON_PATH": sys.executable,
-    }
     (ROOT / "dist").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
+        flags = remapped_paths()
+        if "-linux-" in chosen.target:
+            library = chosen.target.rpartition("-")[2]
+            command += ["--zig", "--compatibility", LINUX[library]]
+            if library == "gnu":
+                flags.append(f"-Clink-arg={make_unwinder(chosen.target)}")
+        environment = {
+            **os.environ,
+            "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(flags),
+            "CARGO_ZIGBUILD_PYTHON_PATH": sys.executable,
+        }
         subprocess.run([*command, "--out", folder], cwd=ROOT, env=environment, check=True)
         for built in Path(folder).glob("*.whl"):
             finish(built, ROOT / "dist" / built.name)

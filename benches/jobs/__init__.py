@@ -39,6 +39,7 @@ GROUPS = {
     "single": Group(1.2, 1, threads=1),
     "fft": Group(),
     "random": Group(),
+    "compiled": Group(threads=1),
     "gpu": Group(),
 }
 
@@ -75,6 +76,7 @@ def group(name: str) -> Callable[..., None]:
 
 from . import (  # noqa: E402, F401
     calls,
+    compiled,
     data,
     derivatives,
     fft,

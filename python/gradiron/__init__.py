@@ -35,7 +35,7 @@ from math import e, inf, nan, pi
 _MODULES = """
     __future__ fft func linalg special nn optim ops viz testing cuda utils random profiler multiprocessing serialization
     storage _utils _tensor_str version torch_version amp cpu overrides backends jit compiler hub onnx distributed distributions
-    mps signal xpu accelerator fx library types ao quasirandom _C _custom_ops _subclasses _jit_internal _dynamo _inductor
+    mps signal xpu accelerator fx library types ao quasirandom _C _custom_ops _ops _subclasses _jit_internal _dynamo _inductor
     sparse futures functional masked __config__ return_types _higher_order_ops
 """.split()
 _STORAGES = "Float Double Half BFloat16 Byte Char Short Int Long Bool ComplexFloat ComplexDouble".split()
@@ -87,6 +87,7 @@ _NAMES = {
     **dict.fromkeys(("SymInt", "SymFloat", "SymBool"), "types"),
     **dict.fromkeys("sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum".split(), "_functions.symbols"),
     "ScriptModule": "jit",
+    **dict.fromkeys(("Event", "Stream"), "_streams"),
     "Future": "futures",
     "lu": "_tensor",
     "segment_reduce": "_functions.segments",

@@ -17,6 +17,7 @@ from ._C import DictType as DictType
 from .overrides import DisableTorchFunction as DisableTorchFunction
 from .overrides import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 from ._C import EnumType as EnumType
+from ._streams import Event as Event
 from ._C import FloatType as FloatType
 from .futures import Future as Future
 from ._C import FutureType as FutureType
@@ -37,6 +38,7 @@ from ._C import PyTorchFileWriter as PyTorchFileWriter
 from ._C import RRefType as RRefType
 from ._stand_ins.jit import ScriptModule as ScriptModule
 from ._types import Size as Size
+from ._streams import Stream as Stream
 from ._C import StreamObjType as StreamObjType
 from ._C import StringType as StringType
 from .types import SymBool as SymBool
@@ -71,13 +73,14 @@ from .sparse._compressed import _convert_indices_from_coo_to_csr as _convert_ind
 from .sparse._compressed import _convert_indices_from_csr_to_coo as _convert_indices_from_csr_to_coo
 from ._stand_ins import _custom_ops as _custom_ops
 from ._core import _dirichlet_grad as _dirichlet_grad
-from ._stand_ins import _dynamo as _dynamo
+from . import _dynamo as _dynamo
 from . import _higher_order_ops as _higher_order_ops
 from ._stand_ins import _inductor as _inductor
 from ._stand_ins import _jit_internal as _jit_internal
 from ._functions.private import _log_softmax_backward_data as _log_softmax_backward_data
 from ._core import _neg_view as _neg_view
 from ._core import _neg_view_copy as _neg_view_copy
+from ._stand_ins import _ops as _ops
 from ._core import _reshape_alias_copy as _reshape_alias_copy
 from ._core import _sample_dirichlet as _sample_dirichlet
 from ._functions.private import _shape_as_tensor as _shape_as_tensor
@@ -195,7 +198,7 @@ from ._core import clone as clone
 from ._core import column_stack as column_stack
 from ._core import combinations as combinations
 from ._functions.settings import compile as compile
-from ._stand_ins import compiler as compiler
+from . import compiler as compiler
 from ._core import complex as complex
 from ._core import complex128 as complex128
 from ._core import complex32 as complex32
@@ -317,7 +320,7 @@ from ._core import full_like as full_like
 from . import func as func
 from . import functional as functional
 from . import futures as futures
-from ._stand_ins import fx as fx
+from . import fx as fx
 from ._core import gather as gather
 from ._core import gcd as gcd
 from ._core import ge as ge

@@ -130,6 +130,34 @@ class Captured:
         """Run all kernels again."""
 
 @final
+class CapturedProgram:
+    """A captured call that can be replayed."""
+    @property
+    def bytes(self) -> Any:
+        """The bytes of memory that only these kernels reach."""
+    @property
+    def kernels(self) -> Any:
+        """The number of kernels."""
+    @property
+    def numbers(self) -> Any:
+        """The indices of the live numbers that each replay uses anew; others are part of the program."""
+    def replay(self, known: Any, numbers: Any, guards: Any = None) -> Any:
+        """Run the kernels of the captured call on other tensors, and return new results: a list.
+
+        If a guard fails, nothing runs, and its number is returned. If these tensors differ from those of the captured call in
+        more than their elements, nothing runs, and a string says why.
+
+        Args:
+            known: tensors in place of those that `end_program` was given, in the same order. Those that are not `used`
+                may be anything.
+            numbers: the live numbers.
+            guards: what the call read.
+        """
+    @property
+    def used(self) -> Any:
+        """The numbers of the known tensors that a replay needs."""
+
+@final
 class Generator:
     """A generator of random numbers with a state of its own.
 
@@ -175,6 +203,19 @@ class GradSwitch:
     def __new__(cls, to: Any, /) -> Any: ...
     @property
     def to(self) -> Any: ...
+
+@final
+class Guards:
+    """The reads of a captured call.
+
+    Args:
+        reads: tuples of the kind of read, the object, the key, and what was read.
+        missing: what stands for nothing in them.
+    """
+    def __len__(self) -> _int: ...
+    def __new__(cls, reads: Any, missing: Any) -> Any: ...
+    def failed(self) -> Any:
+        """Return the number of the first read that gives something else now; None if there is none."""
 
 class Node:
     """An operation in the autograd graph; `grad_fn` of the tensors that it computed.
@@ -4199,6 +4240,12 @@ class Tensor:
             tensor([0., 0.])
         """
 
+@final
+class TensorKind:
+    """What decides which kernels operators run on a tensor: its class, data type, shape, strides, place in the graph, hooks, and
+    whether it has a `.grad` of which kind.
+    """
+
 class _FunctionBase:
     """The base class of a Function's `ctx`; the subclass in Python adds attributes."""
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Any: ...
@@ -5286,6 +5333,8 @@ def can_cast(from_: Any, to: Any) -> Any:
         >>> torch.can_cast(torch.float64, torch.int32), torch.can_cast(torch.float64, torch.float32)
         (False, True)
     """
+def capture_reason() -> Any:
+    """Returns the reason why this thread's capture cannot be replayed, if there is one so far."""
 def cat(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor:
     """Concatenate tensors along an existing dimension.
 
@@ -6255,6 +6304,13 @@ def empty_strided(size: _int | Sequence[_int], stride: _int | Sequence[_int], *,
     """
 def end_capture() -> Any:
     """Ends this thread's capture."""
+def end_program(known: Any, results: Any, given: Any = None) -> Any:
+    """Ends this thread's capture, whose kernels ran, and returns its program. `known` are tensors that are older than the
+    captured call: the first `given` of them (all if that is None) may be others in each replay, and the rest are fixed.
+    `results` are those that were made in it and outlive it.
+
+    Raises RuntimeError: if the call cannot be replayed; the message says why.
+    """
 def end_transform() -> Any:
     """Ends the innermost transform."""
 def enforce_layouts(on: Any) -> Any:
@@ -11095,6 +11151,8 @@ def tanh(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.tanh(torch.tensor([-1.0, 0.0, 1.0]))
         tensor([-0.7616,  0.0000,  0.7616])
     """
+def tensor_kind(tensor: Any) -> Any:
+    """Returns what decides which kernels operators run on a tensor, as it is now."""
 @overload
 def tensor_split(input: Tensor, tensor_indices_or_sections: Tensor, dim: _int = 0) -> tuple[Tensor, ...]:
     """Split a tensor into parts of nearly equal size, or at the given indices (views).

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import gradiron
+
 __all__ = ["OpOverload", "OpOverloadPacket", "aten", "load_library"]
 
 
@@ -25,6 +27,9 @@ class OpOverload:
         self.namespace = "aten"
         self.__name__ = f"{packet.__name__}.{overload}"
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return _call(self, self.overloadpacket.__name__, args, kwargs)
+
     def name(self) -> str:
         """Return the name, such as `"aten::mm"`."""
         suffix = "" if self._overloadname == "default" else f".{self._overloadname}"
@@ -38,18 +43,23 @@ class OpOverload:
 
 
 class OpOverloadPacket:
-    """An operator with its overloads as attributes, such as `torch.ops.aten.mm`.
+    """An operator with its overloads as attributes, such as `torch.ops.aten.mm`. A call is one of the function of this name.
 
     Args:
         name: name of the operator.
 
     Examples:
+        >>> torch.ops.aten.neg(torch.ones(1))
+        tensor([-1.])
         >>> torch.ops.aten.mm
         <OpOverloadPacket(op='aten.mm')>
     """
 
     def __init__(self, name: str) -> None:
         self.__name__ = name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return _call(self, self.__name__, args, kwargs)
 
     def __getattr__(self, overload: str) -> OpOverload:
         if overload.startswith("__"):
@@ -67,6 +77,27 @@ class OpOverloadPacket:
 
     def __repr__(self) -> str:
         return f"<OpOverloadPacket(op='aten.{self.__name__}')>"
+
+
+def _call(operator: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Calls the function or method that an operator's name stands for."""
+    relevant = [*args, *kwargs.values()]
+    relevant += [item for value in relevant if isinstance(value, (list, tuple)) for item in value]
+    if gradiron.overrides.has_torch_function(relevant):
+        return gradiron.overrides.handle_torch_function(operator, relevant, *args, **kwargs)
+    return function_of(name)(*args, **kwargs)
+
+
+def function_of(name: str) -> Any:
+    """The function or method that an operator's name stands for."""
+    room, _, inner = name.partition("_")
+    places = [(gradiron, name), (gradiron.nn.functional, name), (gradiron.Tensor, name)]
+    if room in ("linalg", "fft", "special"):
+        places.insert(0, (getattr(gradiron, room), inner))
+    for place, function in places:
+        if hasattr(place, function):
+            return getattr(place, function)
+    raise NotImplementedError(f"torch.ops.aten.{name}: gradiron has no function or method of this name")
 
 
 class _Aten:
@@ -97,7 +128,7 @@ class Namespace:
 
 
 def __getattr__(name: str) -> Namespace:
-    if name.startswith("_"):
+    if name.startswith("__") or name == "_core":
         raise AttributeError(f"module 'gradiron.ops' has no attribute '{name}'")
     made = globals()[name] = Namespace(name)
     return made

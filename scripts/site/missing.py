@@ -45,7 +45,7 @@ GROUPS = [
     ),
     (
         "Compilers and captured graphs",
-        "`torch.compile` returns the function that it is given: there is no graph to transform, export or cache.",
+        "`torch.compile` captures kernels, not graphs: there is nothing to export or cache, and no backend of others.",
         r"fx($|\.)|compiler($|\.)|export($|\.)|onnx($|\.)|sym_|Tag$|DispatchKey|ExcludeDispatch|overrides\.|library\.|return_types\."
         r"|distributed\.pipelining\.|utils\.(set_module|viz)|numa|packag|_?inductor|nativert|headeronly",
     ),

@@ -89,6 +89,9 @@ def default(value: Any) -> Any:
         return value
     if isinstance(value, FUNCTIONS | type | types.ModuleType):
         return Written(value.__name__)
+    if type(value) is tuple:
+        inside = ", ".join(str(default(item)) for item in value)
+        return Written(f"({inside},)" if len(value) == 1 else f"({inside})")
     text = str(value) if isinstance(value, Enum) else repr(value)
     return Written("..." if " at 0x" in text or "\n" in text else text)
 

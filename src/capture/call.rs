@@ -80,8 +80,8 @@ impl Call {
     }
 
     fn plan(&self, known: &[Tensor], results: &[Tensor]) -> Result<Plan> {
-        let Ended { recorder, changes } = &self.0;
-        let mut origins = Origins::new(known, changes)?;
+        let Ended { recorder, changes, grad_changes } = &self.0;
+        let mut origins = Origins::new(known, changes, grad_changes)?;
         let mut recipes = Recipes::default();
         let results =
             results.iter().map(|result| recipes.add(result, &mut origins)).collect::<Result<Vec<_>>>()?;

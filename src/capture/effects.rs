@@ -40,7 +40,7 @@ pub(super) struct GradEffect {
 pub(super) fn grads(origins: &mut Origins, recipes: &mut Recipes) -> Result<Vec<GradEffect>> {
     let mut effects = Vec::new();
     for (number, tensor) in origins.known.iter().enumerate() {
-        let Some(change) = origins.changes.grads.get(&tensor.id()) else { continue };
+        let Some(change) = origins.grad_changes.get(&tensor.id()) else { continue };
         if origins.number(tensor) != Some(number) {
             continue;
         }
@@ -57,7 +57,7 @@ pub(super) fn grads(origins: &mut Origins, recipes: &mut Recipes) -> Result<Vec<
         };
         effects.push(GradEffect { number, needed, left, again: None });
     }
-    for change in origins.changes.grads.values() {
+    for change in origins.grad_changes.values() {
         if let Some(leaf) = change.leaf.upgrade()
             && origins.number(&leaf).is_none()
             && !recipes.has(&leaf)

@@ -5,7 +5,8 @@ use crate::base::{ConjNeg, Error, Result};
 use crate::capture::kind::{Form, Kind};
 use crate::storage::Storage;
 use crate::tensor::Tensor;
-use crate::tensor::changes::{Changes, FormerGrad};
+use crate::tensor::changes::Changes;
+use crate::tensor::leaf::grad_changes::{FormerGrad, GradChanges};
 use std::collections::HashMap;
 
 /// A tensor that leads to a storage: the known tensor of this number, or its `.grad` when the call begins.
@@ -60,7 +61,7 @@ impl FirstGrad<'_> {
 /// The older storages of a captured call, by how a replay finds them.
 pub(super) struct Origins<'a> {
     pub known: &'a [Tensor],
-    pub changes: &'a Changes,
+    pub grad_changes: &'a GradChanges,
     number_of: HashMap<usize, usize>,
     /// By the ids of storages.
     sources: HashMap<usize, Source>,
@@ -71,10 +72,10 @@ pub(super) struct Origins<'a> {
 }
 
 impl<'a> Origins<'a> {
-    pub fn new(known: &'a [Tensor], changes: &'a Changes) -> Result<Origins<'a>> {
+    pub fn new(known: &'a [Tensor], changes: &Changes, grad_changes: &'a GradChanges) -> Result<Origins<'a>> {
         let (mut number_of, mut sources) = (HashMap::new(), HashMap::new());
         for (number, tensor) in known.iter().enumerate() {
-            if let Some(what) = changes.others.get(&tensor.id()) {
+            if let Some(what) = changes.get(&tensor.id()) {
                 let shape = tensor.shape();
                 return Err(Error::runtime(format!(
                     "a tensor of shape {:?} that is older than the call {what}",
@@ -86,7 +87,7 @@ impl<'a> Origins<'a> {
         }
         let (memories, memory_of) = (Vec::new(), HashMap::new());
         let is_used = vec![false; known.len()];
-        let mut origins = Origins { known, changes, number_of, sources, memories, memory_of, is_used };
+        let mut origins = Origins { known, grad_changes, number_of, sources, memories, memory_of, is_used };
         for number in 0..known.len() {
             if let Some(grad) = origins.first_grad(number) {
                 origins.sources.entry(grad.storage_id()).or_insert(Source::Grad(number));
@@ -97,7 +98,7 @@ impl<'a> Origins<'a> {
 
     /// The `.grad` of a known tensor when the call began.
     pub fn first_grad(&self, number: usize) -> Option<FirstGrad<'a>> {
-        match self.changes.grads.get(&self.known[number].id()) {
+        match self.grad_changes.get(&self.known[number].id()) {
             Some(change) => change.former.as_ref().map(FirstGrad::Former),
             None => self.known[number].grad().map(FirstGrad::Now),
         }

@@ -7,6 +7,7 @@ use crate::cpu::group::code::Formula;
 use crate::storage::access::{self, Permit};
 use crate::storage::{Storage, WeakStorage, set_capture};
 use crate::tensor::changes::{self, Changes};
+use crate::tensor::leaf::grad_changes::{self, GradChanges};
 use crate::tensor::{Body, anomaly};
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -271,6 +272,7 @@ pub fn constant<E: From<Error>>(
 pub(super) struct Ended {
     pub recorder: Recorder,
     pub changes: Changes,
+    pub grad_changes: GradChanges,
 }
 
 /// A capture of this thread; dropping it discards what was captured.
@@ -288,6 +290,7 @@ impl Capture {
             access::begin(runs);
             if runs {
                 changes::begin();
+                grad_changes::begin();
             }
             set_capture(number);
             Ok(Capture(()))
@@ -302,11 +305,11 @@ impl Capture {
 
     /// Ends the capture; an error gives the reason why it cannot be replayed.
     pub(super) fn finish(self) -> std::result::Result<Ended, String> {
-        let (recorder, changes) = (RECORDER.take(), changes::end());
+        let (recorder, changes, grad_changes) = (RECORDER.take(), changes::end(), grad_changes::end());
         let reason = leave();
         std::mem::forget(self);
         match (recorder, reason) {
-            (Some(recorder), None) => Ok(Ended { recorder, changes }),
+            (Some(recorder), None) => Ok(Ended { recorder, changes, grad_changes }),
             (_, reason) => Err(reason.unwrap_or_else(|| "the capture has ended already".into())),
         }
     }
@@ -322,6 +325,7 @@ impl Drop for Capture {
     fn drop(&mut self) {
         leave();
         changes::end();
+        grad_changes::end();
         drop(RECORDER.take());
     }
 }

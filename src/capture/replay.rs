@@ -117,7 +117,8 @@ impl Program {
         let varying_at = varying_at.collect();
         let slots = plan.memories.iter().filter_map(|memory| memory.slot.as_ref()).map(|slot| slot.0.len());
         let bytes = slots.chain(plan.recipes.fresh.iter().map(|fresh| fresh.len)).sum::<usize>();
-        let is_long = kernels.len() > MANY || bytes + kernels.bytes() > LARGE;
+        // A thread that holds the interpreter must not wait for the lock of a `.grad`.
+        let is_long = kernels.len() > MANY || bytes + kernels.bytes() > LARGE || !plan.grads.is_empty();
         Program {
             kernels,
             plan,
@@ -151,7 +152,7 @@ impl Program {
         self.numbers.iter().map(|(at, _)| *at)
     }
 
-    /// True if a replay takes long.
+    /// True if a replay takes long, or may wait for another thread.
     pub fn is_long(&self) -> bool {
         self.is_long
     }

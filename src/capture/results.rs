@@ -23,7 +23,7 @@ impl Fresh {
 
 /// The storage of a tensor that each replay makes.
 enum Holder {
-    /// That of a known tensor, with its version counter.
+    /// The storage of a known tensor, with its version counter.
     Known(usize),
     Fresh(usize),
     /// The bytes of another one with a version counter of its own.

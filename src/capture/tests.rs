@@ -86,7 +86,7 @@ fn bodies_are_not_held_while_they_are_captured() -> Result<()> {
     let sum = add(&x, &x)?;
     assert!(sum.body().storage.is_unique() && x.body().storage.is_unique());
     drop(add(&sum, &x)?);
-    assert!(capture.end_call()?.program(&[x.clone()], 1, &[sum], || ()).is_ok());
+    assert!(capture.end_call()?.program(std::slice::from_ref(&x), 1, &[sum], || ()).is_ok());
     assert!(x.body().storage.is_unique());
     Ok(())
 }
@@ -96,7 +96,7 @@ fn writes_to_older_tensors_are_repeated_and_counted() -> Result<()> {
     let (x, y) = (vector(&[1.0])?, vector(&[2.0])?);
     let (program, _) = program(&[x.clone(), y.clone()], || {
         add_into(&x.body(), &x.body(), &y.body())?;
-        x.body().storage.bump();
+        x.body().storage.bump_by(1);
         Ok(vec![x.clone()])
     })?;
     let z = vector(&[7.0])?;
@@ -135,7 +135,7 @@ fn gradients_are_set_and_their_memory_is_used_again() -> Result<()> {
 #[test]
 fn constants_are_written_again() -> Result<()> {
     let x = vector(&[1.0, 2.0])?;
-    let (program, _) = program(&[x.clone()], || {
+    let (program, _) = program(std::slice::from_ref(&x), || {
         let ours = Body::new(&[2], DType::F32, Device::Cpu)?;
         constant(&ours, |start| {
             // SAFETY: the body has two elements.
@@ -157,7 +157,9 @@ fn what_cannot_be_replayed_has_a_reason_and_runs() -> Result<()> {
         Ok(_) => "none".to_owned(),
         Err(error) => error.to_string(),
     };
-    assert!(reason(&[x.clone()], &|| Ok(vec![add(&x, &y)?])).contains("neither was given nor read"));
+    assert!(
+        reason(std::slice::from_ref(&x), &|| Ok(vec![add(&x, &y)?])).contains("neither was given nor read")
+    );
     let read_one = || {
         let sum = add(&x, &y)?;
         assert_eq!(read(&sum)?, [3.0]);

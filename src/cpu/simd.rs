@@ -92,6 +92,8 @@ macro_rules! simd_fn {
                     (_, $crate::cpu::simd::Level::Baseline) => {}
                     _ => return v3 $(::<$($t,)+ $($($n),+)?>)? ($($arg),*),
                 }
+                #[cfg(not(target_arch = "x86_64"))]
+                let _: $crate::cpu::simd::Level = $most;
                 body $(::<$($t,)+ $($($n),+)?>)? ($($arg),*)
             }
         }
@@ -281,50 +283,46 @@ pub unsafe fn total_of_few<const SQUARED: bool>(x: *const f32, n: usize) -> f64 
         if SQUARED { x * x } else { x }
     };
     let mut i = 0;
+    #[cfg(target_arch = "x86_64")]
     // SAFETY: the caller's elements; every x86-64 machine has the instructions.
-    unsafe {
-        #[cfg(target_arch = "x86_64")]
-        let mut sum = {
-            use std::arch::x86_64::*;
-            let four = |i: usize| {
-                let four = _mm_loadu_ps(x.add(i));
-                if SQUARED { _mm_mul_ps(four, four) } else { four }
-            };
-            let widened =
-                |four: __m128| _mm_add_pd(_mm_cvtps_pd(four), _mm_cvtps_pd(_mm_movehl_ps(four, four)));
-            let mut sums = _mm_setzero_pd();
-            while i + 16 <= n {
-                let fours =
-                    _mm_add_ps(_mm_add_ps(four(i), four(i + 4)), _mm_add_ps(four(i + 8), four(i + 12)));
-                sums = _mm_add_pd(sums, widened(fours));
-                i += 16;
-            }
-            while i + 4 <= n {
-                sums = _mm_add_pd(sums, widened(four(i)));
-                i += 4;
-            }
-            _mm_cvtsd_f64(_mm_add_sd(sums, _mm_unpackhi_pd(sums, sums)))
+    let mut sum = unsafe {
+        use std::arch::x86_64::*;
+        let four = |i: usize| {
+            let four = _mm_loadu_ps(x.add(i));
+            if SQUARED { _mm_mul_ps(four, four) } else { four }
         };
-        #[cfg(not(target_arch = "x86_64"))]
-        let mut sum = {
-            let mut sums = [0.0f64; 2];
-            while i + 16 <= n {
-                let four = |j: usize| (term(i + j) + term(i + 4 + j)) + (term(i + 8 + j) + term(i + 12 + j));
-                sums = [0, 1].map(|j| sums[j] + (f64::from(four(j)) + f64::from(four(j + 2))));
-                i += 16;
-            }
-            while i + 4 <= n {
-                sums = [0, 1].map(|j| sums[j] + (f64::from(term(i + j)) + f64::from(term(i + j + 2))));
-                i += 4;
-            }
-            sums[0] + sums[1]
-        };
-        while i < n {
-            sum += f64::from(term(i));
-            i += 1;
+        let widened = |four: __m128| _mm_add_pd(_mm_cvtps_pd(four), _mm_cvtps_pd(_mm_movehl_ps(four, four)));
+        let mut sums = _mm_setzero_pd();
+        while i + 16 <= n {
+            let fours = _mm_add_ps(_mm_add_ps(four(i), four(i + 4)), _mm_add_ps(four(i + 8), four(i + 12)));
+            sums = _mm_add_pd(sums, widened(fours));
+            i += 16;
         }
-        sum
+        while i + 4 <= n {
+            sums = _mm_add_pd(sums, widened(four(i)));
+            i += 4;
+        }
+        _mm_cvtsd_f64(_mm_add_sd(sums, _mm_unpackhi_pd(sums, sums)))
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    let mut sum = {
+        let mut sums = [0.0f64; 2];
+        while i + 16 <= n {
+            let four = |j: usize| (term(i + j) + term(i + 4 + j)) + (term(i + 8 + j) + term(i + 12 + j));
+            sums = [0, 1].map(|j| sums[j] + (f64::from(four(j)) + f64::from(four(j + 2))));
+            i += 16;
+        }
+        while i + 4 <= n {
+            sums = [0, 1].map(|j| sums[j] + (f64::from(term(i + j)) + f64::from(term(i + j + 2))));
+            i += 4;
+        }
+        sums[0] + sums[1]
+    };
+    while i < n {
+        sum += f64::from(term(i));
+        i += 1;
     }
+    sum
 }
 
 /// Converts the first of `n` elements, eight at a time, if the machine has an instruction for it. Returns the number of

@@ -49,7 +49,7 @@ impl Storage {
         stand_in
     }
 
-    /// `len` uninitialised bytes of the host that have been written so often; [`UNTRACKED`] if writes are not counted.
+    /// `len` uninitialised bytes of the host that have been written so often; `UNTRACKED` if writes are not counted.
     pub fn with_version(len: usize, version: u32) -> Result<Storage> {
         let storage = Storage::new(len, Device::Cpu)?;
         storage.0.version.store(version, Ordering::Relaxed);

@@ -10,7 +10,7 @@ mod graph;
 mod host;
 mod host_state;
 mod item;
-mod leaf;
+pub mod leaf;
 pub mod levels;
 pub mod mode;
 mod node;
@@ -455,13 +455,13 @@ impl Tensor {
         if on && self.is_leaf() {
             if flags.fetch_or(REQUIRES, Ordering::AcqRel) & REQUIRES == 0 {
                 self.may_be_saved(false);
-                changes::note(self, "is made to require gradients");
+                changes::note(self.id(), "is made to require gradients");
             }
             if anomaly::keeps_lines() {
                 self.edge();
             }
         } else if !on && flags.fetch_and(!REQUIRES, Ordering::AcqRel) & REQUIRES != 0 {
-            changes::note(self, "is made to require no gradients");
+            changes::note(self.id(), "is made to require no gradients");
         }
         Ok(())
     }
@@ -480,7 +480,7 @@ impl Tensor {
         if self.0.flags.load(Ordering::Acquire) & RETAINS != 0 {
             return Ok(());
         }
-        changes::note(self, "is made to retain its gradient");
+        changes::note(self.id(), "is made to retain its gradient");
         if self.last_history().is_some() {
             self.check_view()?;
         }

@@ -41,7 +41,7 @@ impl Tensor {
         }
         drop(replaced);
         snapshot::note(self, &body);
-        changes::note(self, "is given another memory or shape");
+        changes::note(self.id(), "is given another memory or shape");
     }
 
     /// Makes the next use of this leaf make a new node, unless the current one has hooks.
@@ -66,7 +66,7 @@ impl Tensor {
         if recorded {
             self.0.flags.fetch_and(!REQUIRES, Ordering::AcqRel);
         }
-        changes::note(self, "gets another place in the graph (a recorded write in place, or detach_)");
+        changes::note(self.id(), "gets another place in the graph (a recorded write in place, or detach_)");
         old
     }
 
@@ -184,7 +184,7 @@ impl SwappedFields {
         } else {
             tensor.0.flags.fetch_and(!REQUIRES, Ordering::AcqRel);
         }
-        changes::note(tensor, "is swapped with another one");
+        changes::note(tensor.id(), "is swapped with another one");
     }
 }
 

@@ -14,7 +14,12 @@ MODULES = """
 utils utils.benchmark utils.checkpoint utils.data.* utils.dlpack utils.hooks utils.collect_env utils.serialization utils.serialization.config testing random serialization
 linalg fft special storage multiprocessing.* amp.* hub library overrides backends.* distributions.* version torch_version jit
 compiler onnx utils.tensorboard utils.deterministic utils.cpp_extension accelerator mps xpu cpu cpu.amp.* types signal
-signal.windows sparse masked fx nested return_types cuda.graphs cuda.nvtx cuda.random cuda.memory utils.model_zoo utils.bottleneck utils.backcompat
+signal.windows sparse masked fx.annotate fx.config fx.immutable_collections fx.operator_schemas fx.subgraph_rewriter fx.tensor_type fx.traceback
+fx fx.passes fx.passes.dialect fx.passes.dialect.common fx.passes.dialect.common.cse_pass fx.passes.graph_drawer fx.passes.infra
+fx.passes.infra.pass_base fx.passes.infra.pass_manager fx.passes.param_fetch fx.passes.shape_prop fx.passes.split_module
+fx.passes.utils fx.passes.utils.fuser_utils fx.passes.utils.matcher_utils fx.passes.utils.matcher_with_name_node_map_utils
+fx.passes.utils.source_matcher_utils fx.experimental.const_fold fx.experimental.optimization fx.experimental.rewriter
+nested return_types cuda.graphs cuda.nvtx cuda.random cuda.memory utils.model_zoo utils.bottleneck utils.backcompat
 utils.mobile_optimizer utils.flop_counter fx.graph fx.graph_module fx.interpreter fx.node fx.proxy fx.experimental
 fx.experimental.proxy_tensor ao ao.quantization jit.annotations
 nn.attention.bias nn.attention.flex_attention functional futures quasirandom onnx.symbolic_helper onnx.symbolic_opset11

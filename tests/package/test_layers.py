@@ -17,9 +17,10 @@ ORDER = """
     __future__ _core _as_torch torch_version version testing viz ops functional futures backends
     _types _limits _tensor_str _pickling.state utils.hooks utils.serialization autograd random overrides __main__
     _creation _tensor _parameter _foreach _functions _lobpcg _lowrank linalg fft special types return_types __config__
-    amp library masked profiler quasirandom signal cpu cuda mps accelerator
+    amp library masked profiler quasirandom signal cpu _streams cuda mps accelerator
     _storage storage _pickling multiprocessing serialization _utils sparse hub utils
-    func nn _higher_order_ops optim distributions
+    func nn _higher_order_ops optim distributions fx
+    _compile compiler _dynamo
     distributed nn.parallel nn.modules._sync_batchnorm
     _stand_ins _C
 """.split()

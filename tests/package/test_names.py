@@ -16,7 +16,7 @@ pytestmark = pytest.mark.gradiron
 
 # Our own, by the module or class they stand in.
 OURS = {
-    ".": {"viz", "as_torch"},
+    ".": {"viz", "as_torch", "functorch"},
     "autograd": {"set_source_lines", "source_lines"},
     "cuda": {"dispatches", "submits"},
     "version": {"gradiron"},
@@ -34,6 +34,9 @@ OUR_MODULES = (
     *(f"distributed.{name}" for name in "engine file_store fingerprint objects options process_group store work".split()),
     *(f"distributed.launcher.{name}" for name in "agent nodes shared_memory worker".split()),
     "distributed.checkpoint.state_dict_io",
+    # PyTorch's as well: a package beside `torch`, and modules of which the golden file has the names at `xpu`.
+    "functorch",
+    *(f"xpu.{name}" for name in "graphs memory random streams".split()),
 )
 PYTORCHS = golden_file.read(golden_file.NAMES)
 

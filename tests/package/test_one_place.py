@@ -19,6 +19,8 @@ ACTIVATIONS = {"tanh", "relu", "gelu", "sigmoid", "leaky_relu", "selu"}
 OTHERWISE = {
     # Names that the package shows, by the module in which they are found when they are asked for.
     "python/gradiron/__init__.py": None,
+    # Where PyTorch keeps public names.
+    "python/gradiron/_as_torch/homes.py": None,
     # The operators that list functions repeat: the row of each is asked for by its name.
     "python/gradiron/_foreach.py": None,
     # Reductions of what a mask shows, and of segments, by PyTorch's names of them.
@@ -37,10 +39,25 @@ OTHERWISE = {
     "python/gradiron/_functions/polynomials.py": {"t"},
     # What is done to a batch, not to a tensor.
     "python/gradiron/nn/parallel/scatter_gather.py": {"gather", "scatter"},
+    # How a loss is made of those of the samples.
+    "python/gradiron/nn/utils/_per_sample_grad.py": {"mean", "sum"},
+    # Pipes of data, one after another.
+    "python/gradiron/utils/data/datapipes/iter.py": {"concat"},
+    "python/gradiron/utils/data/datapipes/map.py": {"concat"},
     # A window.
     "python/gradiron/signal/windows.py": {"exponential"},
+    # Functions and methods of Python's own, which a compiled function may call.
+    "python/gradiron/_compile/calls.py": None,
+    "python/gradiron/_compile/containers.py": None,
+    "python/gradiron/_compile/known.py": None,
+    "python/gradiron/_compile/operations.py": None,
     # The words of an optimizer's program, a language of its own.
     "python/gradiron/optim/_rule.py": None,
+    # Python's own operators, by their names in the module `operator`.
+    "python/gradiron/fx/_code_writer.py": None,
+    # Functions that a trace takes for others than the core does: they return no tensors, or take several of them one by one.
+    "python/gradiron/fx/_patching.py": {"is_complex", "is_nonzero", "numel"},
+    "python/gradiron/fx/_names.py": {"einsum", "tensordot"},
     # Distributions, by their modules.
     "python/gradiron/distributions/__init__.py": None,
     # How losses, bags and scatters reduce; how layers are activated; how images and borders are filled.
@@ -76,6 +93,10 @@ OTHERWISE = {
     "python/gradiron/autograd/_profiler_trace.py": {"cat", "t", "stack"},
     "python/gradiron/autograd/graph.py": {"all", "any"},
     "python/gradiron/func/_rearrange.py": {"equal"},
+    "python/gradiron/fx/_tensor_annotations.py": {"complex"},
+    "python/gradiron/fx/experimental/_recording.py": {"equal", "is_nonzero"},
+    "python/gradiron/fx/passes/dialect/common/cse_pass.py": {"random"},
+    "python/gradiron/fx/experimental/proxy_tensor.py": {"real"},
     "python/gradiron/_stand_ins/jit/__init__.py": {"trace"},
     "python/gradiron/optim/adagrad.py": {"sum"},
     "python/gradiron/optim/lbfgs.py": {"t"},

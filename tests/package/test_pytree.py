@@ -50,3 +50,84 @@ def test_depth():
             with pytest.raises(RecursionError):
                 call(value)
     assert all(call() for call in both(100))
+
+
+def test_structures_tell_of_themselves():
+    spec = tree.tree_structure({"a": [1, (2, 3)], "b": 4})
+    assert isinstance(spec, tree.TreeSpec) and not spec.is_leaf()
+    assert (spec.num_nodes, spec.num_leaves, spec.num_children) == (7, 4, 2)
+    assert (spec.type, spec.context, spec.child(0).type) == (dict, ["a", "b"], list) and spec.children()[1].is_leaf()
+    assert spec.unflatten([5, 6, 7, 8]) == tree.tree_unflatten([5, 6, 7, 8], spec) == {"a": [5, (6, 7)], "b": 8}
+    assert hash(spec) == hash(tree.tree_structure({"a": [0, (0, 0)], "b": 0}))
+    assert spec != tree.tree_structure({"a": [1, [2, 3]], "b": 4})
+    with pytest.warns(FutureWarning, match="children_specs"):
+        assert spec.children_specs[1].is_leaf()
+    with pytest.raises(ValueError, match="`leaves` has length 1 but the spec refers to a pytree that holds 4 items"):
+        spec.unflatten([1])
+    made = tree.treespec_dict({"x": tree.treespec_tuple([tree.treespec_leaf()])})
+    assert made == tree.tree_structure({"x": (1,)}) and tree.treespec_pprint(made) == "{'x': (*,)}"
+
+
+def test_ways():
+    value = {"a": [1, Pair(2, (3,))], "b": OrderedDict(c=None)}
+    pairs, spec = tree.tree_flatten_with_path(value)
+    assert [tree.keystr(path) for path, _ in pairs] == ["['a'][0]", "['a'][1].x", "['a'][1].y[0]", "['b']['c']"]
+    assert [tree.key_get(value, path) for path, _ in pairs] == [leaf for _, leaf in pairs] == tree.tree_leaves(value)
+    assert spec == tree.tree_structure(value) and pairs[0][0] == (tree.MappingKey("a"), tree.SequenceKey(0))
+    doubled = tree.tree_map_with_path(lambda path, x, y: (len(path), x, y), [1, [2]], [3, [4]])
+    assert doubled == [(1, 1, 3), [(2, 2, 4)]]
+    assert tree.tree_leaves_with_path([1, [2]], is_leaf=lambda x: x == [2])[1] == ((tree.SequenceKey(1),), [2])
+
+
+def test_a_second_tree_may_be_deeper():
+    assert tree.tree_map(lambda x, y: (x, y), [1, 2], [[3], {"a": 4}]) == [(1, [3]), (2, {"a": 4})]
+    assert tree.tree_map(lambda x, y: x + y, {"a": 1, "b": 2}, OrderedDict(b=10, a=20)) == {"a": 21, "b": 12}
+    seen = []
+    assert tree.tree_map_(seen.append, [1, (2,)]) == [1, (2,)] and seen == [1, 2]
+    for first, second, text in [
+        ([1, 2], (1, 2), "Node type mismatch; expected <class 'list'>, but got <class 'tuple'>"),
+        ([1, 2], [1], "Node arity mismatch; expected 2, but got 1"),
+        ({"a": 1}, {"b": 1}, "Node keys mismatch; missing key"),
+    ]:
+        with pytest.raises(ValueError, match=text):
+            tree.tree_map(max, first, second)
+
+
+def test_own_containers_with_keys():
+    class Box:
+        def __init__(self, inside, label):
+            self.inside, self.label = inside, label
+
+    def with_keys(box):
+        return [(tree.GetAttrKey("inside"), box.inside)], box.label
+
+    tree.register_pytree_node(
+        Box, lambda box: ([box.inside], box.label), lambda items, label: Box(*items, label), flatten_with_keys_fn=with_keys
+    )
+    box = tree.tree_map(lambda x: x + 1, Box([1, 2], "box"))
+    assert (box.inside, box.label) == ([2, 3], "box")
+    assert [tree.keystr(path) for path, _ in tree.tree_leaves_with_path(box)] == [".inside[0]", ".inside[1]"]
+    with pytest.raises(ValueError, match="already registered as pytree node"):
+        tree.register_pytree_node(Box, with_keys, with_keys)
+
+
+def test_dataclasses():
+    from dataclasses import dataclass
+
+    @dataclass
+    class Point:
+        x: object
+        y: object = None
+
+    tree.register_dataclass(Point)
+    assert tree.tree_map(lambda v: v * 2, Point(1)) == Point(2)
+    assert tree.keystr(tree.tree_leaves_with_path(Point(1, [2]))[1][0]) == ".y[0]"
+
+
+def test_chosen_leaves():
+    assert tree.tree_all_only(int, bool, [1, "", 2]) and not tree.tree_any_only(int, bool, [0, "a"])
+    assert tree.tree_map_only((int, float), str, [1, 2.0, None]) == ["1", "2.0", None]
+    assert tree.tree_map_only(lambda x: x == 1, str, [1, 2]) == ["1", 2]
+    assert list(tree.tree_iter([1, (2,)])) == tree.arg_tree_leaves(1, key=(2,)) == [1, 2]
+    with pytest.raises(TypeError, match="Argument must be a type, a tuple of types, or a callable"):
+        tree.tree_map_only(3, str, [1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from enum import Enum
 from typing import Any
 
@@ -10,7 +11,6 @@ from .. import _SCRIPT_TYPES, _core
 from .._as_torch.refused import refuse
 from .._core import Generator, Tensor, device, dtype
 from .._functions.settings import get_default_device
-from .._tensor import parse_to
 from .._types import Size
 from ..overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 
@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 _TensorMeta = type(Tensor)
+_LinAlgError = _core._LinAlgError
 _disabled_torch_function_impl = _core._disabled_torch_function_impl
 
 
@@ -110,19 +111,6 @@ class PyTorchFileWriter(PyTorchFileReader):
     """
 
 
-class _nn:
-    """The core's part of `nn`."""
-
-    @staticmethod
-    def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
-        """What `Module.to` is told: device, dtype, whether it need not wait, and memory format."""
-        kind, place, copy, memory_format = parse_to(args, kwargs)
-        if copy:
-            raise RuntimeError(".to() does not accept copy argument")
-        waits = kwargs.get("non_blocking", any(arg is True for arg in args))
-        return None if place is None else device(place), kind, waits, memory_format
-
-
 class Type:
     """Types of TorchScript, for annotations: nothing is compiled, so they have no instances.
 
@@ -136,8 +124,9 @@ class Type:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "_distributed_c10d":
-        return importlib.import_module("._distributed_c10d", __package__)
+    if name in ("_distributed_c10d", "_nn"):
+        return importlib.import_module(f".{name}", __package__)
     if name.endswith("Type") and name in _SCRIPT_TYPES:
-        return globals().setdefault(name, type(name, (Type,), {"__module__": __name__, "__doc__": Type.__doc__}))
+        above = sys.modules[__name__.rpartition(".")[0]].__name__
+        return globals().setdefault(name, type(name, (Type,), {"__module__": above, "__doc__": Type.__doc__}))
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import importlib.abc
 import importlib.machinery
-import importlib.metadata
 import importlib.util
 import os
 import sys
@@ -14,10 +13,12 @@ from typing import Any
 
 import gradiron
 
+from .naming import Renaming, to_gradiron
+
 
 def is_torch(name: str) -> bool:
-    """Return whether a module's name is PyTorch's."""
-    return name == "torch" or name.startswith("torch.")
+    """Return whether a module's name is PyTorch's, or that of the package `functorch` beside it."""
+    return name.partition(".")[0] in ("torch", "functorch")
 
 
 class _Loader(importlib.abc.Loader):
@@ -41,42 +42,57 @@ class _Loader(importlib.abc.Loader):
         return spec.loader.get_code(self._ours)
 
 
-class _Distribution(importlib.metadata.Distribution):
-    """What `importlib.metadata` is told of PyTorch: programs ask it for the version."""
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds `torch` and all below it in gradiron, whose own modules get PyTorch's names when they are loaded."""
 
-    def read_text(self, filename: str) -> str | None:
-        return f"Metadata-Version: 2.1\nName: torch\nVersion: {gradiron.__version__}\n" if filename == "METADATA" else None
-
-    def locate_file(self, path: Any) -> Any:
-        return os.path.join(_ROOT, path)
-
-
-class _Finder(importlib.metadata.DistributionFinder):
-    """Finds `torch` and all below it in gradiron."""
+    def __init__(self, renaming: Renaming) -> None:
+        self._renaming = renaming
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        if name.startswith("gradiron."):
+            return self._of_ours(name, path, target)
         if not is_torch(name):
             return None
-        ours = "gradiron" + name.removeprefix("torch")
+        ours = to_gradiron(name)
         found = importlib.util.find_spec(ours)
         if found is None:
             raise ModuleNotFoundError(f"No module named {name!r}: gradiron has no such part", name=name)
         # Without a place: two names for one file are no reason to read it twice.
         return importlib.machinery.ModuleSpec(name, _Loader(ours), is_package=found.submodule_search_locations is not None)
 
+    def _of_ours(self, name: str, path: Any, target: Any) -> importlib.machinery.ModuleSpec | None:
+        for finder in [finder for finder in sys.meta_path if finder is not self]:
+            spec: Any = finder.find_spec(name, path, target)
+            if spec is not None:
+                break
+        else:
+            return None
+        run = spec.loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            run(module)
+            # It may have ended while the module was loaded.
+            if self in sys.meta_path:
+                self._renaming.module(module)
+
+        spec.loader.exec_module = exec_module
+        return spec
+
     def find_distributions(self, context: Any = None) -> Any:
-        name = None if context is None else context.name
-        return [_Distribution()] if name in (None, "torch") else []
+        if context is not None and context.name not in (None, "torch"):
+            return []
+        # Loaded here, as `importlib.metadata` takes longer than all else.
+        return [importlib.import_module(".distribution", __package__).Distribution()]
 
 
 # The folder that gradiron lies in: another process may not know it yet when it begins.
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _BEGIN = f"""
 import sys
-sys.path.insert(0, {_ROOT!r})
+sys.path.insert(0, {ROOT!r})
 import gradiron
 gradiron.as_torch()
-sys.path.remove({_ROOT!r})
+sys.path.remove({ROOT!r})
 """
 
 
@@ -122,13 +138,13 @@ class as_torch:
 
         as_torch._active = self
         self._kept = {name: sys.modules.pop(name) for name in list(sys.modules) if is_torch(name)}
-        self._finder = _Finder()
+        self._renaming = Renaming()
+        for name, module in list(sys.modules.items()):
+            if name == "gradiron" or name.startswith("gradiron."):
+                # Packages tell a tensor by the module of its class; gradiron's own modules go by `__package__`.
+                self._renaming.module(module)
+        self._finder = _Finder(self._renaming)
         sys.meta_path.insert(0, self._finder)
-        sys.modules["torch"] = gradiron
-        # Programs look names up below it; gradiron's own modules go by `__package__`.
-        gradiron.__name__ = "torch"
-        # Packages tell a tensor by the module of its class.
-        gradiron.Tensor.__module__ = "torch"
         self._spawn, spawn.get_preparation_data = spawn.get_preparation_data, _prepared(spawn.get_preparation_data)
 
     def __enter__(self) -> ModuleType:
@@ -140,7 +156,7 @@ class as_torch:
         from multiprocessing import spawn
 
         as_torch._active = None
-        gradiron.__name__ = gradiron.Tensor.__module__ = "gradiron"
+        self._renaming.undo()
         spawn.get_preparation_data = self._spawn
         sys.meta_path.remove(self._finder)
         for name in list(filter(is_torch, sys.modules)):

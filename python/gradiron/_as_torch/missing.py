@@ -85,7 +85,7 @@ class _Watcher:
 
 
 def _is_from(frame: FrameType | None) -> bool:
-    while frame is not None and frame.f_code.co_filename.startswith("<frozen "):
+    while frame is not None and frame.f_code.co_filename.startswith((_HERE, "<frozen ")):
         if frame.f_code.co_name == "_handle_fromlist":
             return True
         frame = frame.f_back

@@ -17,6 +17,8 @@ def refused(name: str, instead: str) -> Callable[..., Any]:
     def call(*args: Any, **options: Any) -> NoReturn:
         refuse(name, instead)
 
-    call.__name__ = call.__qualname__ = name.rpartition(".")[2]
+    parent, _, call.__name__ = name.rpartition(".")
+    call.__qualname__ = call.__name__
+    call.__module__ = f"gradiron.{parent}" if parent else "gradiron"
     call.__doc__ = f"Raises NotImplementedError: {instead}."
     return call

@@ -59,6 +59,8 @@ def _polynomial(name: str, doc: str, example: float, shifted: bool = False) -> C
         return found if out is None else _core.add(found, 0, out=out)
 
     function.__name__ = function.__qualname__ = name
+    # Pickles find it there.
+    function.__module__ = f"{__package__.partition('.')[0]}.special"
     function.__doc__ = _DOC.format(doc=doc, name=name, value=example)
     return function
 

@@ -213,6 +213,9 @@ def get_device_module(device: Any = None) -> Any:
 
 def _assert(condition: Any, message: str) -> None:
     """Assert a condition."""
+    if type(condition) is not bool and gradiron.overrides.has_torch_function((condition,)):
+        gradiron.overrides.handle_torch_function(_assert, (condition,), condition, message)
+        return
     assert condition, message
 
 
@@ -246,22 +249,35 @@ def compile(
     isolate_recompiles: bool = False,
     dynamic_shapes: Any = None,
 ) -> Any:
-    """Return the function or module as it is, since gradiron has no compiler; it warns once.
+    """Capture the kernels of a function or module once, and replay them without Python.
 
-    The options are PyTorch's and have no effect.
+    The first call runs as it is, the second is captured, later ones are replayed. Before each replay all that Python read
+    during the captured call is compared: globals, attributes, items, shapes. If something differs, the call is captured again.
+    What cannot be captured runs as it is; `torch._dynamo.explain` tells why.
 
     Args:
         model: function or module; without one, the result is a decorator.
-        fullgraph, disable, isolate_recompiles: ignored, but `disable` omits the warning. Default: `False`
-        dynamic, backend, mode, options, name, recompile_limit, dynamic_shapes: ignored.
+        fullgraph: raise `torch._dynamo.exc.Unsupported` where something cannot be captured. Default: `False`
+        dynamic: accepted; each new shape is captured on its own, which costs one call.
+        backend: `"inductor"`, `"cudagraphs"` or `"aot_eager"`, all the same here, or `"eager"`, which captures nothing.
+        mode: `"default"`, `"lite"`, `"reduce-overhead"`, `"max-autotune"` or `"max-autotune-no-cudagraphs"`: all the same.
+        options: options of `torch.compile`, which have no effect here.
+        name: name of the function in logs.
+        disable: return the function as it is. Default: `False`
+        recompile_limit: how many captures are kept; `torch._dynamo.config.recompile_limit` if `None`.
+        isolate_recompiles: accepted; captures are counted for each compiled function. Default: `False`
+        dynamic_shapes: accepted, like `dynamic`.
 
     Examples:
-        >>> model = nn.Linear(2, 1)
-        >>> torch.compile(model) is model
-        True
+        >>> @torch.compile
+        ... def scaled(x, factor):
+        ...     return (x * factor).relu()
+        >>> for _ in range(3):
+        ...     y = scaled(torch.tensor([-1.0, 2.0]), 3)
+        >>> y
+        tensor([0., 6.])
     """
-    if mode is not None and options is not None:
-        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
-    if not disable:
-        tell_once("compile", "torch.compile: gradiron has no compiler; what it is given runs as it is")
-    return (lambda given: given) if model is None else model
+    from importlib import import_module
+
+    given = (fullgraph, dynamic, backend, mode, options, name, disable, recompile_limit)
+    return import_module("gradiron._compile.entry").compile_with(model, *given)

@@ -393,6 +393,36 @@ def _gradients(outputs: Tensors, inputs: Sequence[Tensor], start: Tensors | None
     return gradiron._core.run_grad([out for out, _ in pairs], list(inputs), [g for _, g in pairs], create_graph, create_graph)
 
 
+# --- by the names that packages import ---
+
+
+def _construct_standard_basis_for(tensors: Sequence[Tensor], tensor_numels: Sequence[int]) -> Tensors:
+    """The unit vectors of the space of all tensors together, as one batch for each."""
+    if len(tensors) != len(tensor_numels):
+        raise AssertionError(f"len(tensors)={len(tensors)} != len(tensor_numels)={len(tensor_numels)}")
+    if not tensors:
+        raise AssertionError("Expected at least one tensor")
+    batches = zip(unit_batches(tensors), tensor_numels, strict=True)
+    return tuple(batch.reshape(-1, numel) for batch, numel in batches)
+
+
+def _grad_postprocess(inputs: Any, create_graph: bool) -> Any:
+    """Tensors without their history, however nested in tuples; as they are where a graph is wanted."""
+    if create_graph:
+        return inputs
+    if isinstance(inputs, gradiron.Tensor):
+        return inputs.detach()
+    return tuple(_grad_postprocess(part, create_graph) for part in inputs)
+
+
+def _tuple_postprocess(res: Any, to_unpack: bool | tuple[bool, bool]) -> Any:
+    """A result with only the tuples the user knows: `to_unpack` says whether he gave the outer and the inner ones."""
+    outer, inner = to_unpack if isinstance(to_unpack, tuple) else (to_unpack, True)
+    if not inner:
+        res = tuple(part[0] for part in res)
+    return res if outer else res[0]
+
+
 # --- the rows and columns of a Jacobian ---
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from .. import _streams
 from .._core import device as Device
 from ._gpu import checked_index, gpu
 
 
-class Event:
+class Event(_streams.Event):
     """A point in the GPU's queue, to measure times or to wait for.
 
     With `enable_timing`, `record` waits for all earlier work and reads the clock of the CPU.
@@ -27,23 +28,29 @@ class Event:
         ...     milliseconds = start.elapsed_time(end)
     """
 
+    def __new__(
+        cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, external: bool = False
+    ) -> Event:
+        return object.__new__(cls)
+
     def __init__(
         self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, external: bool = False
     ) -> None:
         if interprocess:
             raise RuntimeError("gradiron's events cannot be shared between processes")
+        self.device = Device("cuda")
         self.recorded = False
         self._keeps_times = enable_timing
         self._seconds = 0.0
 
-    def record(self, stream: Stream | None = None) -> None:
+    def record(self, stream: _streams.Stream | None = None) -> None:
         """Record the event at this point."""
         self.recorded = True
         if self._keeps_times:
             gpu().synchronize()
             self._seconds = time.perf_counter()
 
-    def wait(self, stream: Stream | None = None) -> None:
+    def wait(self, stream: _streams.Stream | None = None) -> None:
         """Do nothing: later work runs after earlier work anyway."""
 
     def synchronize(self) -> None:
@@ -55,16 +62,21 @@ class Event:
         self.synchronize()
         return True
 
-    def elapsed_time(self, end_event: Event) -> float:
+    def elapsed_time(self, end_event: _streams.Event) -> float:
         """Return the milliseconds between this event and a later one."""
+        if not isinstance(end_event, Event):
+            raise TypeError(f"elapsed_time() needs an event of the GPU, not {end_event}")
         if not (self._keeps_times and end_event._keeps_times):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         if not (self.recorded and end_event.recorded):
             raise ValueError("Both events must be recorded before calculating elapsed time.")
         return (end_event._seconds - self._seconds) * 1000
 
+    def __repr__(self) -> str:
+        return f"<torch.cuda.Event {'0x0' if self.recorded else 'uninitialized'}>"
 
-class Stream:
+
+class Stream(_streams.Stream):
     """A stream of the GPU; all streams are the same queue.
 
     Args:
@@ -75,6 +87,9 @@ class Stream:
         >>> if torch.cuda.is_available():
         ...     torch.cuda.Stream().synchronize()
     """
+
+    def __new__(cls, device: Any = None, priority: int = 0) -> Stream:
+        return object.__new__(cls)
 
     def __init__(self, device: Any = None, priority: int = 0) -> None:
         self.device = Device("cuda", checked_index(device))

@@ -48,17 +48,17 @@ class CUDAGraph:
     what it was during the capture. Reading elements (`item`, `nonzero`, printing) is refused during a capture.
 
     Args:
-        keep_graph: ignored; a graph can be replayed as soon as its capture has ended.
+        keep_graph: ignored; a graph can be replayed as soon as its capture has ended. Default: `False`
 
     Examples:
         >>> x = torch.ones(3)
         >>> g = torch.cuda.CUDAGraph()
         >>> with torch.cuda.graph(g):
         ...     y = (x * 2).exp() + 1
-        >>> _ = x.copy_(torch.tensor([0.0, 1.0, 2.0]))
+        >>> _ = x.copy_(torch.tensor([0.0, 1.0, 0.5]))
         >>> g.replay()
         >>> y
-        tensor([ 2.0000,  8.3891, 55.5982])
+        tensor([2.0000, 8.3891, 3.7183])
     """
 
     def __init__(self, keep_graph: bool = False) -> None:
@@ -72,6 +72,7 @@ class CUDAGraph:
         Args:
             pool: a token of `graph_pool_handle` or `CUDAGraph.pool`.
             capture_error_mode: `"global"`, `"thread_local"` or `"relaxed"`; other threads are never affected here.
+                Default: `"global"`
         """
         if capture_error_mode not in ("global", "thread_local", "relaxed"):
             raise RuntimeError(
@@ -118,7 +119,7 @@ class graph:
         cuda_graph: the graph.
         pool: a token for shared memory, which has no effect.
         stream: ignored.
-        capture_error_mode: see `CUDAGraph.capture_begin`.
+        capture_error_mode: see `CUDAGraph.capture_begin`. Default: `"global"`
 
     Raises:
         RuntimeError: if the block reads elements on the host, or uses an operator that cannot be captured.

@@ -37,7 +37,7 @@ def _half_log_det(tril: Tensor) -> Tensor:
     return tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
-def _tril_of_precision(precision: Tensor) -> Tensor:
+def _precision_to_scale_tril(precision: Tensor) -> Tensor:
     """The Cholesky factor of a matrix that is given by its inverse."""
     # Turned by half, the inverse of a lower triangle's transpose is a lower triangle.
     flipped = torch.linalg.cholesky(torch.flip(precision, (-2, -1)))
@@ -100,7 +100,7 @@ class MultivariateNormal(Distribution):
         elif name == "covariance_matrix":
             self._unbroadcasted_scale_tril = torch.linalg.cholesky(matrix)
         else:
-            self._unbroadcasted_scale_tril = _tril_of_precision(matrix)
+            self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         new = self._get_checked_instance(MultivariateNormal, _instance)

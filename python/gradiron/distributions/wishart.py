@@ -14,7 +14,7 @@ from . import constraints
 from .chi2 import Chi2
 from .distribution import NO_SHAPE, _listed
 from .exp_family import ExponentialFamily
-from .multivariate_normal import _half_log_det, _tril_of_precision
+from .multivariate_normal import _half_log_det, _precision_to_scale_tril
 from .utils import (
     lazy_property,
     mvlgamma,
@@ -86,7 +86,7 @@ class Wishart(ExponentialFamily):
         elif name == "covariance_matrix":
             self._unbroadcasted_scale_tril = torch.linalg.cholesky(matrix)
         else:
-            self._unbroadcasted_scale_tril = _tril_of_precision(matrix)
+            self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix)
         self._dist_chi2 = self._diagonal_squares(batch)
 
     def _diagonal_squares(self, batch: Any) -> Chi2:

@@ -57,13 +57,17 @@ def without_rules() -> Iterator[None]:
 
 def apply_batched(cls: Any, args: tuple[Any, ...], level: int, size: int, randomness: str) -> Any:
     """`cls.apply(*args)` where some of the arguments are batched, at most at `level`."""
-    physical, dims = [], []
-    for arg in args:
-        value = _core.unwrap_batched(arg, level) if isinstance(arg, Tensor) else None
-        physical.append(arg if value is None else value)
+    own = cls.vmap is not Function.vmap
+    # A rule sees the samples inside of containers, too; methods that run over samples get these as they are.
+    given, structure = tree.flatten(args) if own else (list(args), None)
+    leaves, dims = [], []
+    for leaf in given:
+        value = _core.unwrap_batched(leaf, level) if isinstance(leaf, Tensor) else None
+        leaves.append(leaf if value is None else value)
         dims.append(None if value is None else 0)
-    if cls.vmap is not Function.vmap:
-        made = cls.vmap(VmapInfo(size, randomness), tuple(dims), *physical)
+    if structure is not None:
+        in_dims = tree.unflatten(dims, structure)
+        made = cls.vmap(VmapInfo(size, randomness), in_dims, *tree.unflatten(leaves, structure))
         if not (isinstance(made, tuple) and len(made) == 2):
             raise RuntimeError(
                 "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure compatible "
@@ -71,7 +75,7 @@ def apply_batched(cls: Any, args: tuple[Any, ...], level: int, size: int, random
             )
         outputs, out_dims = made
     else:
-        outputs, out_dims = generated(cls, tuple(dims), randomness).apply(*physical), 0
+        outputs, out_dims = generated(cls, tuple(dims), randomness).apply(*leaves), 0
     leaves, structure = tree.flatten(outputs)
     places = tree.spread(out_dims, structure)
     if places is None:

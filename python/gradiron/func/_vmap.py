@@ -147,7 +147,7 @@ class _Call:
     def _out_dims(self, structure: tree.Tree) -> list[Any]:
         given = self.out_dims
         # A tuple of one dimension stands for the only output.
-        alone = structure.is_leaf and isinstance(given, tuple) and len(given) == 1
+        alone = structure.is_leaf() and isinstance(given, tuple) and len(given) == 1
         dims = tree.spread(given[0] if alone else given, structure)
         if dims is None:
             raise ValueError(

@@ -31,8 +31,8 @@ def make_graphed_callables(
     Args:
         callables: a function or module, or a tuple of them.
         sample_args: a tuple of tensors, or a tuple of one for each callable. They become the graph's inputs.
-        num_warmup_iters: number of calls before the capture.
-        allow_unused_input: whether inputs that no result depends on are permitted.
+        num_warmup_iters: number of calls before the capture. Default: 3
+        allow_unused_input: whether inputs that no result depends on are permitted. Default: `False`
         pool: a token for shared memory, which has no effect.
 
     Raises:

@@ -109,6 +109,26 @@ class _StrongWolfe:
         return (last - margin if abs(t - last) < abs(t - first) else first + margin), False
 
 
+def _strong_wolfe(
+    obj_func: Callable[[Any, Any, Any], tuple[Any, Tensor]],
+    x: Any,
+    t: Any,
+    d: Tensor,
+    f: Any,
+    g: Tensor,
+    gtd: Any,
+    c1: float = 1e-4,
+    c2: float = 0.9,
+    tolerance_change: float = 1e-9,
+    max_ls: int = 25,
+) -> tuple[Any, Tensor, Any, int]:
+    """The loss and gradient after a good step along `d`, its length, and how often `obj_func(x, t, d)` was called."""
+    start = _Point(0, f, g.clone(memory_format=torch.contiguous_format), gtd)
+    search = _StrongWolfe(lambda length: obj_func(x, length, d), d, start, c1, c2)
+    best = search.zoom(search.bracket(t, max_ls), max_ls, tolerance_change)
+    return best.loss, best.grad, best.t, search.looks
+
+
 class LBFGS(Optimizer):
     """L-BFGS: a quasi-Newton method with limited memory.
 

@@ -8,7 +8,10 @@ from collections import Counter
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, ClassVar
 
+import gradiron
+
 from .. import _core
+from .._as_torch import naming
 
 # Where modules are named otherwise than PyTorch's; all others differ in the first word only.
 _MODULES = {
@@ -32,10 +35,17 @@ def _ours(module: str) -> bool:
 
 def to_torch(module: str, name: str) -> tuple[str, str]:
     """What PyTorch calls a thing of ours; a stranger keeps its name."""
-    if not _ours(module):
+    ours = module
+    if is_torch(module) and is_torch(gradiron.__name__):
+        # The launcher has named it, but nothing that has no place in PyTorch.
+        ours = naming.to_gradiron(module)
+    elif not _ours(module):
         return module, name
-    found = _NAMES.get((module, name))
-    return found or (_MODULES.get(module, "torch" + module.removeprefix("gradiron")), name)
+    if (ours, name) in _NAMES:
+        return _NAMES[ours, name]
+    if ours in _MODULES:
+        return _MODULES[ours], name
+    return naming.home(module, name) if ours == module else (module, name)
 
 
 _BACK = {theirs: ours for ours, theirs in _NAMES.items()}
@@ -63,6 +73,10 @@ def from_torch(module: str, name: str) -> Any:
         except AttributeError:
             pass
         ours = ours.rpartition(".")[0]
+    try:
+        return naming.find(module, name)
+    except AttributeError:
+        pass
     raise AttributeError(f"Can't get attribute '{name}' on module '{module}': gradiron has no such thing")
 
 
@@ -76,7 +90,9 @@ class Written:
         """To be told of everything that is written by name."""
         module = getattr(obj, "__module__", None)
         name = name or getattr(obj, "__qualname__", None)
-        if isinstance(module, str) and _ours(module) and isinstance(name, str) and "." not in name:
+        if not isinstance(module, str) or not isinstance(name, str) or "." in name:
+            return
+        if to_torch(module, name) != (module, name):
             self._count[module, name] += 1
 
     def renamed(self, data: bytes) -> bytes | None:
@@ -102,7 +118,7 @@ class NamingPickler(_Pickler):  # type: ignore[misc]
     def save_global(self, obj: Any, name: str | None = None) -> None:
         name = name or getattr(obj, "__qualname__", None) or obj.__name__
         module = getattr(obj, "__module__", None)
-        if not isinstance(module, str) or not _ours(module) or "." in name:
+        if not isinstance(module, str) or "." in name or to_torch(module, name) == (module, name):
             super().save_global(obj, name)
             return
         if getattr(importlib.import_module(module), name, None) is not obj and getattr(_core, name, None) is not obj:

@@ -14,7 +14,7 @@ from ._tensor import CompressedTensor, CooTensor, SparseTensor, expect, is_coo, 
 
 
 def sparse_coo_tensor(
-    indices: Any,
+    indices: Any = None,
     values: Any = None,
     size: Any = None,
     *,
@@ -30,7 +30,8 @@ def sparse_coo_tensor(
     Values of equal indices are summed by `coalesce`.
 
     Args:
-        indices: integer tensor of shape `(sparse_dim, nnz)`, with the coordinates of a value in each column.
+        indices: integer tensor of shape `(sparse_dim, nnz)`, with the coordinates of a value in each column. Without
+            indices and values, a size alone makes an empty tensor.
         values: tensor of shape `(nnz, *dense_shape)`.
         size: shape of the result; the smallest possible if `None`.
         dtype: dtype of the values.
@@ -47,8 +48,10 @@ def sparse_coo_tensor(
     """
     from . import check_sparse_tensor_invariants
 
-    if values is None and size is None:
-        return empty(indices, dtype=dtype, device=device).requires_grad_(requires_grad)
+    if (indices is None) == (size is None) if values is None else indices is None:
+        raise TypeError("sparse_coo_tensor() needs indices and values, or the size of an empty tensor")
+    if values is None:
+        return empty(indices if size is None else size, dtype=dtype, device=device).requires_grad_(requires_grad)
     held = _core.make_tensor(values, dtype, device, False) if not isinstance(values, Tensor) else values.to(device, dtype)
     at = indices if isinstance(indices, Tensor) else _core.make_tensor(indices, _core.int64, held.device, False)
     at = at.detach().to(held.device, _core.int64)

@@ -5,7 +5,7 @@ mod engine;
 mod gamma;
 mod normal;
 
-use super::element::{Element, by_dtype};
+use super::element::{Element, at, by_dtype};
 use super::simd::simd_fn;
 use super::walk::Walk;
 use crate::base::{DType, Dims, Scalar, Strided};
@@ -433,6 +433,35 @@ fn fraction(generator: &mut Generator) -> f32 {
 fn fraction_of(word: u32) -> f32 {
     // By way of a signed integer, because SIMD instructions convert no others.
     (word & ((1 << 24) - 1)) as i32 as f32 * 2f32.powi(-24)
+}
+
+/// The least and the largest weight, and the least sum of a row. NaN is both the least and the largest.
+///
+/// # Safety
+/// `weights` is live, has elements, and has one or two dimensions.
+pub unsafe fn extremes(weights: Strided) -> [f64; 3] {
+    // SAFETY: the caller's contract, and the weights have this dtype.
+    unsafe { by_dtype!(weights.dtype, T => extremes_of::<T>(&weights)) }
+}
+
+/// # Safety
+/// The same as for [`extremes`]; the elements are of type `T`.
+unsafe fn extremes_of<T: Element>(weights: &Strided) -> [f64; 3] {
+    let columns = weights.shape[weights.shape.len() - 1];
+    let (down, across) = (weights.strides[0], weights.strides[weights.strides.len() - 1]);
+    let [mut least, mut most, mut least_sum] = [f64::INFINITY, f64::NEG_INFINITY, f64::INFINITY];
+    for row in 0..weights.numel() / columns {
+        let mut sum = 0.0;
+        for column in 0..columns {
+            // SAFETY: an element of the live weights. Those of one dimension have one row.
+            let weight = unsafe { *at::<T>(weights, row * down + column * across) }.to_f64();
+            sum += weight;
+            least = if weight < least || weight.is_nan() { weight } else { least };
+            most = if weight > most || weight.is_nan() { weight } else { most };
+        }
+        least_sum = least_sum.min(sum);
+    }
+    [least, most, least_sum]
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! `multinomial`: draws categories by their weights.
 
-use crate::base::{DType, Device, Dims, Error, Reduction, Result, Scalar};
+use crate::base::{DType, Error, Reduction, Result, Scalar};
+use crate::cpu::random as cpu;
 use crate::operator::batch::randomness::own_draws;
-use crate::operator::bodies;
 use crate::operator::bodies::conj_neg;
+use crate::operator::bodies::{self, fork};
 use crate::operator::primitives::{copies, views};
 use crate::operator::row::generator::Generator;
 use crate::ops::elementwise::arithmetic as a;
-use crate::ops::reduction::reduce;
 use crate::ops::shape::slices;
 use crate::tensor::{Body, Tensor, mode};
 
@@ -37,28 +37,39 @@ fn check(weights: &Tensor, count: i64, replacement: bool) -> Result<()> {
         refuse("number of categories cannot exceed 2^24")?;
     }
     if weights.numel() > 0 {
-        let [least, most, sum] = extremes(weights)?;
-        if !(least >= 0.0 && most.is_finite()) {
-            refuse(match (replacement && count > 1, least >= 0.0) {
-                (false, _) => "probability tensor contains either `inf`, `nan` or element < 0",
-                (true, false) => "invalid multinomial distribution (encountering probability entry < 0)",
-                (true, true) => {
-                    "invalid multinomial distribution (encountering probability entry = infinity or NaN)"
-                }
-            })?;
-        }
-        if sum <= 0.0 {
-            refuse("invalid multinomial distribution (sum of probabilities <= 0)")?;
-        }
+        let (body, several) = (&conj_neg::values(&weights.body())?, replacement && count > 1);
+        fork!(over [body], with [several], cpu: check_extremes(cpu::extremes(body.host()?), several), gpu: check_extremes(gpu_extremes(body)?, several))?;
     }
     Ok(())
 }
 
+/// Checks the least and the largest weight, and the least sum of a row.
+fn check_extremes([least, most, sum]: [f64; 3], several: bool) -> Result<()> {
+    let message = if !(least >= 0.0 && most.is_finite()) {
+        match (several, least >= 0.0) {
+            (false, _) => "probability tensor contains either `inf`, `nan` or element < 0",
+            (true, false) => "invalid multinomial distribution (encountering probability entry < 0)",
+            (true, true) => {
+                "invalid multinomial distribution (encountering probability entry = infinity or NaN)"
+            }
+        }
+    } else if sum <= 0.0 {
+        "invalid multinomial distribution (sum of probabilities <= 0)"
+    } else {
+        return Ok(());
+    };
+    Err(Error::runtime(message))
+}
+
 /// The least and the largest weight, and the least sum of a row, read in one transfer.
-fn extremes(weights: &Tensor) -> Result<[f64; 3]> {
+#[cfg(feature = "gpu")]
+fn gpu_extremes(weights: &Body) -> Result<[f64; 3]> {
+    use crate::base::{Device, Dims};
+    use crate::ops::reduction::reduce;
+    let weights = &Tensor::new(weights.clone());
     let fold = |fold, t: &Tensor| -> Result<Tensor> {
         let all: Dims = (0..t.ndim()).collect();
-        let found = bodies::reduce(fold, &conj_neg::values(&t.body())?, &all, work_type(weights))?;
+        let found = bodies::reduce(fold, &t.body(), &all, work_type(weights))?;
         Ok(Tensor::new(bodies::with_shape(found, &[1])))
     };
     let sums = reduce::sum(weights, Some(smallvec::smallvec![-1]), false, None)?;

@@ -14,13 +14,21 @@ fn is_tuple(value: &Bound<'_, PyAny>) -> bool {
     value.is_exact_instance_of::<PyTuple>() || size::is_size(value)
 }
 
+/// What is nested deeper counts as no constant, so that comparing cannot overflow the stack.
+const DEEPEST: u32 = 64;
+
 /// True for a plain constant, all the way down.
-fn is_constant(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+fn is_constant(value: &Bound<'_, PyAny>, levels: u32) -> PyResult<bool> {
+    if levels == 0 {
+        return Ok(false);
+    }
+    let inside = levels - 1;
     if is_tuple(value) {
-        return value.cast::<PyTuple>()?.iter().try_fold(true, |all, item| Ok(all && is_constant(&item)?));
+        let mut items = value.cast::<PyTuple>()?.iter();
+        return items.try_fold(true, |all, item| Ok(all && is_constant(&item, inside)?));
     }
     if value.is_exact_instance_of::<PyFrozenSet>() {
-        return value.try_iter()?.try_fold(true, |all, item| Ok(all && is_constant(&item?)?));
+        return value.try_iter()?.try_fold(true, |all, item| Ok(all && is_constant(&item?, inside)?));
     }
     Ok(is_simple(value)
         || value.is_exact_instance_of::<PyFloat>()
@@ -48,9 +56,14 @@ fn same_float(a: f64, b: f64) -> bool {
 
 /// True if two different objects are equal plain constants of one class.
 pub fn matches(value: &Bound<'_, PyAny>, expected: &Bound<'_, PyAny>) -> PyResult<bool> {
-    if !value.get_type().is(&expected.get_type()) {
+    matches_within(value, expected, DEEPEST)
+}
+
+fn matches_within(value: &Bound<'_, PyAny>, expected: &Bound<'_, PyAny>, levels: u32) -> PyResult<bool> {
+    if levels == 0 || !value.get_type().is(expected.get_type()) {
         return Ok(false);
     }
+    let inside = levels - 1;
     if is_simple(value) {
         return value.eq(expected);
     }
@@ -61,10 +74,12 @@ pub fn matches(value: &Bound<'_, PyAny>, expected: &Bound<'_, PyAny>) -> PyResul
         let (value, expected) = (value.cast::<PyTuple>()?, expected.cast::<PyTuple>()?);
         let mut pairs = value.iter().zip(expected.iter());
         return Ok(value.len() == expected.len()
-            && pairs.try_fold(true, |all, (a, b)| Ok::<_, PyErr>(all && (a.is(&b) || matches(&a, &b)?)))?);
+            && pairs.try_fold(true, |all, (a, b)| {
+                Ok::<_, PyErr>(all && (a.is(&b) || matches_within(&a, &b, inside)?))
+            })?);
     }
     if value.is_exact_instance_of::<PyFrozenSet>() {
-        return Ok(is_constant(value)? && is_constant(expected)? && value.eq(expected)?);
+        return Ok(is_constant(value, levels)? && is_constant(expected, levels)? && value.eq(expected)?);
     }
     if let (Ok(a), Ok(b)) = (value.cast_exact::<PyComplex>(), expected.cast_exact::<PyComplex>()) {
         return Ok(same_float(a.real(), b.real()) && same_float(a.imag(), b.imag()));
@@ -73,7 +88,7 @@ pub fn matches(value: &Bound<'_, PyAny>, expected: &Bound<'_, PyAny>) -> PyResul
         let py = value.py();
         for name in [intern!(py, "start"), intern!(py, "stop"), intern!(py, "step")] {
             let (a, b) = (value.getattr(name)?, expected.getattr(name)?);
-            if !(a.is(&b) || matches(&a, &b)?) {
+            if !(a.is(&b) || matches_within(&a, &b, inside)?) {
                 return Ok(false);
             }
         }

@@ -3,12 +3,17 @@
 use crate::capture::Kind;
 use crate::python::compile::constants::matches;
 use crate::python::wrapper::class::PyTensor;
+use crate::storage::epoch;
+use crate::tensor::Tensor;
 use gradiron_macros::{pyfunction, pymethods};
 use pyo3::exceptions::{PyAttributeError, PyValueError};
+#[cfg(not(Py_GIL_DISABLED))]
+use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What decides which kernels operators run on a tensor: its class, data type, shape, strides, place in the graph, hooks, and
 /// whether it has a `.grad` of which kind.
@@ -28,14 +33,18 @@ pub fn tensor_kind(tensor: &Bound<'_, PyTensor>) -> PyTensorKind {
 }
 
 impl PyTensorKind {
-    fn matches(&self, tensor: &Bound<'_, PyTensor>) -> bool {
+    /// True if the tensor is of this kind. If `is_checked`, it was in this epoch, and only what changes without another one
+    /// is compared.
+    fn matches(&self, tensor: &Bound<'_, PyTensor>, is_checked: bool) -> bool {
         let own = &tensor.get().tensor;
-        let same_grad = |grad: Option<crate::tensor::Tensor>| match (&self.grad, grad) {
+        let same_grad = |grad: Option<&Tensor>| match (&self.grad, grad) {
             (None, None) => true,
-            (Some(kind), Some(grad)) => kind.matches(&grad),
+            (Some(kind), Some(grad)) => kind.matches(grad),
             _ => false,
         };
-        tensor.get_type().is(&self.class) && self.kind.matches(own) && own.try_grad().is_some_and(same_grad)
+        tensor.get_type().is(&self.class)
+            && (is_checked || self.kind.matches(own))
+            && own.try_see_grad(same_grad) == Some(true)
     }
 }
 
@@ -129,13 +138,29 @@ impl Read {
     }
 
     /// True if the read gives now what it gave then.
-    fn holds(&self, py: Python<'_>) -> PyResult<bool> {
+    fn holds(&self, py: Python<'_>, is_checked: bool) -> PyResult<bool> {
         match self {
             Read::Type { object, class } => Ok(object.bind(py).get_type().is(class)),
             Read::Vars { object, dict } => {
                 let own = attribute(object.bind(py), intern!(py, "__dict__"))?;
                 Ok(own.is_some_and(|own| own.is(dict)))
             }
+            #[cfg(not(Py_GIL_DISABLED))]
+            Read::Item { dict, key, value } => {
+                // SAFETY: this thread holds the interpreter's lock, and the dict holds what it returns; a comparison of plain
+                // constants changes no dict.
+                let found = unsafe { ffi::PyDict_GetItemWithError(dict.as_ptr(), key.as_ptr()) };
+                let expected = value.as_ref().map_or(std::ptr::null_mut(), Py::as_ptr);
+                if found == expected && !found.is_null() {
+                    return Ok(true);
+                }
+                if found.is_null() {
+                    return PyErr::take(py).map_or(Ok(value.is_none()), Err);
+                }
+                // SAFETY: as above.
+                is_expected(Some(&unsafe { Bound::from_borrowed_ptr(py, found) }), value.as_ref())
+            }
+            #[cfg(Py_GIL_DISABLED)]
             Read::Item { dict, key, value } => {
                 is_expected(dict.bind(py).get_item(key.bind(py))?.as_ref(), value.as_ref())
             }
@@ -167,7 +192,7 @@ impl Read {
                     && are_expected(dict.as_any().try_iter()?, keys)?
                     && are_expected(dict.call_method0(intern!(py, "values"))?.try_iter()?, values.bind(py))?)
             }
-            Read::Tensor { tensor, kind } => Ok(kind.get().matches(tensor.bind(py))),
+            Read::Tensor { tensor, kind } => Ok(kind.get().matches(tensor.bind(py), is_checked)),
         }
     }
 
@@ -224,15 +249,20 @@ impl Read {
 #[pyclass(name = "Guards", module = "gradiron._core")]
 pub struct PyGuards {
     reads: Vec<Read>,
+    /// The epoch in which the kinds of all tensors were compared.
+    epoch: AtomicU64,
 }
 
 impl PyGuards {
     pub fn first_failed(&self, py: Python<'_>) -> PyResult<Option<usize>> {
+        let now = epoch::now();
+        let is_checked = self.epoch.load(Ordering::Relaxed) == now;
         for (number, read) in self.reads.iter().enumerate() {
-            if !read.holds(py)? {
+            if !read.holds(py, is_checked)? {
                 return Ok(Some(number));
             }
         }
+        self.epoch.store(now, Ordering::Relaxed);
         Ok(None)
     }
 }
@@ -241,7 +271,8 @@ impl PyGuards {
 impl PyGuards {
     #[new]
     fn new(reads: Vec<Bound<'_, PyTuple>>, missing: &Bound<'_, PyAny>) -> PyResult<PyGuards> {
-        Ok(PyGuards { reads: reads.iter().map(|read| Read::new(read, missing)).collect::<PyResult<_>>()? })
+        let reads = reads.iter().map(|read| Read::new(read, missing)).collect::<PyResult<_>>()?;
+        Ok(PyGuards { reads, epoch: AtomicU64::new(0) })
     }
 
     /// Return the number of the first read that gives something else now; None if there is none.

@@ -4,8 +4,9 @@
 //! first.
 
 use crate::base::{DType, Result};
+use crate::tensor::leaf::grad_changes;
 use crate::tensor::leaf::grad_type::GradType;
-use crate::tensor::{Body, Kind, Tensor, changes, lock};
+use crate::tensor::{Body, Kind, Tensor, lock};
 use std::sync::TryLockError;
 
 impl Tensor {
@@ -40,10 +41,10 @@ impl Tensor {
 
     pub fn set_grad(&self, grad: Option<Tensor>) {
         if grad.is_none() && self.0.extra.get().is_none() {
-            return changes::note_grad(self, None, true);
+            return grad_changes::note(self, None, true);
         }
         let mut slot = lock(&self.extra().grad);
-        changes::note_grad(self, slot.as_ref(), true);
+        grad_changes::note(self, slot.as_ref(), true);
         let old = std::mem::replace(&mut *slot, grad);
         drop(slot);
         drop(old);
@@ -62,7 +63,7 @@ impl Tensor {
     /// Sets the gradient. Returns false and does nothing if another thread has the lock.
     pub fn try_set_grad(&self, grad: Option<&Tensor>) -> bool {
         if grad.is_none() && self.0.extra.get().is_none() {
-            changes::note_grad(self, None, true);
+            grad_changes::note(self, None, true);
             return true;
         }
         let mut slot = match self.extra().grad.try_lock() {
@@ -70,11 +71,21 @@ impl Tensor {
             Err(TryLockError::Poisoned(slot)) => slot.into_inner(),
             Err(TryLockError::WouldBlock) => return false,
         };
-        changes::note_grad(self, slot.as_ref(), true);
+        grad_changes::note(self, slot.as_ref(), true);
         let old = std::mem::replace(&mut *slot, grad.cloned());
         drop(slot);
         drop(old);
         true
+    }
+
+    /// What `see` finds of the gradient, or `None` if another thread has the lock.
+    pub fn try_see_grad<T>(&self, see: impl FnOnce(Option<&Tensor>) -> T) -> Option<T> {
+        let Some(extra) = self.0.extra.get() else { return Some(see(None)) };
+        match extra.grad.try_lock() {
+            Ok(grad) => Some(see(grad.as_ref())),
+            Err(TryLockError::Poisoned(grad)) => Some(see(grad.into_inner().as_ref())),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// The gradient, if nothing else holds it or its memory, and it is nothing but a body for which `is_like` is true.
@@ -91,7 +102,7 @@ impl Tensor {
     pub fn update_grad(&self, change: impl FnOnce(Option<Tensor>) -> Result<Tensor>) -> Result<()> {
         let mut slot = lock(&self.extra().grad);
         let old = slot.clone();
-        changes::note_grad(self, old.as_ref(), false);
+        grad_changes::note(self, old.as_ref(), false);
         *slot = Some(change(old)?);
         Ok(())
     }

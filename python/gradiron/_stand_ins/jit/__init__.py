@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import types
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -12,7 +13,9 @@ from gradiron.nn import Module
 
 __all__ = [
     "Attribute",
+    "Error",
     "Final",
+    "ScriptFunction",
     "ScriptModule",
     "TracerWarning",
     "annotate",
@@ -41,6 +44,7 @@ __all__ = [
 ]
 
 _isinstance = isinstance
+_MARK = "_is_scripted"
 
 
 def _same(what: str, given: Any) -> Any:
@@ -48,8 +52,17 @@ def _same(what: str, given: Any) -> Any:
     return given
 
 
+def _scripted(what: str, given: Any) -> Any:
+    if _isinstance(given, Module):
+        for module in given.modules():
+            module.__dict__[_MARK] = True
+    elif _isinstance(given, types.FunctionType):
+        given.__dict__[_MARK] = True
+    return _same(what, given)
+
+
 def script(obj: Any, optimize: None = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
-    """Return a function, class or module as it is.
+    """Return a function, class or module as it is; a function is a `ScriptFunction` from now on, a module a `ScriptModule`.
 
     Args:
         obj: function, class or module.
@@ -59,7 +72,7 @@ def script(obj: Any, optimize: None = None, _frames_up: int = 0, _rcb: Any = Non
         >>> torch.jit.script(abs) is abs
         True
     """
-    return _same("script", obj)
+    return _scripted("script", obj)
 
 
 def trace(func: Any, example_inputs: Any = None, optimize: Any = None, **options: Any) -> Any:
@@ -73,7 +86,7 @@ def trace(func: Any, example_inputs: Any = None, optimize: Any = None, **options
         >>> torch.jit.trace(abs, torch.ones(1)) is abs
         True
     """
-    return _same("trace", func)
+    return _scripted("trace", func)
 
 
 def trace_module(mod: Any, inputs: Any, optimize: Any = None, **options: Any) -> Any:
@@ -88,7 +101,7 @@ def trace_module(mod: Any, inputs: Any, optimize: Any = None, **options: Any) ->
         >>> torch.jit.trace_module(model, {}) is model
         True
     """
-    return _same("trace_module", mod)
+    return _scripted("trace_module", mod)
 
 
 def freeze(mod: Any, preserved_attrs: Any = None, optimize_numerics: bool = True) -> Any:
@@ -370,13 +383,49 @@ class TracerWarning(Warning):
     """
 
 
-class ScriptModule(Module):
-    """Class of compiled modules in TorchScript: nothing is compiled, so no module is an instance.
+class Error(Exception):
+    """Error of a compiled function in TorchScript, which is never raised.
+
+    Examples:
+        >>> issubclass(torch.jit.Error, Exception)
+        True
+    """
+
+
+class _Scripted(type):
+    """What was given to `script` is what it was, and an instance of these classes, too."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if type.__instancecheck__(cls, instance):
+            return True
+        return _isinstance(instance, cls._marked) and _MARK in instance.__dict__  # type: ignore[attr-defined]
+
+
+class ScriptModule(Module, metaclass=_Scripted):
+    """Class of the modules that were given to `script` or `trace`, which do not change.
 
     Examples:
         >>> isinstance(nn.Linear(2, 1), torch.ScriptModule)
         False
+        >>> isinstance(torch.jit.script(nn.Linear(2, 1)), torch.ScriptModule)
+        True
     """
+
+    _marked = Module
+
+
+class ScriptFunction(metaclass=_Scripted):
+    """Class of the functions that were given to `script` or `trace`, which do not change.
+
+    Examples:
+        >>> isinstance(torch.jit.script(lambda x: x), torch.jit.ScriptFunction)
+        True
+    """
+
+    _marked = types.FunctionType
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        refuse("jit.ScriptFunction", "gradiron compiles nothing; torch.jit.script returns the function")
 
 
 def save(m: Any, f: Any, _extra_files: Any = None) -> None:

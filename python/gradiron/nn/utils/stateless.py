@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ..._core import Tensor
+from ...func import _module
 from ...func import functional_call as _functional_call
 
 __all__ = ["functional_call"]
@@ -43,3 +46,20 @@ def functional_call(
         stacklevel=2,
     )
     return _functional_call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
+
+
+@contextmanager
+def _reparametrize_module(
+    module: Any,
+    parameters_and_buffers: dict[str, Tensor],
+    tie_weights: bool = False,
+    strict: bool = False,
+    stack_weights: bool = False,
+) -> Iterator[None]:
+    """Inside, a module has other tensors; what it holds of them in the end stays in the dict, and its own ones come back."""
+    own = _module._names(module)
+    if strict:
+        _module._check_names(parameters_and_buffers, own, type(module).__name__)
+    given = _module._tied(parameters_and_buffers, own) if tie_weights else dict(parameters_and_buffers)
+    with _module._replaced(module, given, parameters_and_buffers):
+        yield

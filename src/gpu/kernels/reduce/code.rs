@@ -38,34 +38,38 @@ impl ReduceKind {
     /// Returns the WGSL of `Acc`, `nothing()` and `join(a, b)`, which combines two partial results.
     fn algebra(&self) -> String {
         let t = self.sum.name();
-        if self.fold.is_arg() {
-            let better = if self.fold == Reduction::ArgMax { ">" } else { "<" };
-            let nan = if matches!(self.sum, Value::F32 | Value::F64) {
-                "if (is_nan(a.v) != is_nan(b.v)) { if (is_nan(a.v)) { return a; } return b; }\n  \
-                 if (!is_nan(a.v) && !(a.v == b.v)) {"
-            } else {
-                "if (a.v != b.v) {"
-            };
-            return format!(
-                "struct Acc {{ v: {t}, i: u32 }}\n\
-                 fn nothing() -> Acc {{ return Acc(T(0), 0xffffffffu); }}\n\
-                 fn join(a: Acc, b: Acc) -> Acc {{\n  if (a.i == 0xffffffffu) {{ return b; }}\n  \
-                 if (b.i == 0xffffffffu) {{ return a; }}\n  {nan}\n    \
-                 if (a.v {better} b.v) {{ return a; }}\n    return b;\n  }}\n  \
-                 if (a.i < b.i) {{ return a; }}\n  return b;\n}}\n"
-            );
-        }
         let (start, join) = match self.fold {
+            Reduction::ArgMax => return self.indexed_algebra(">"),
+            Reduction::ArgMin => return self.indexed_algebra("<"),
             Reduction::Prod => ("T(1)".to_owned(), "a * b"),
             Reduction::Max => (self.least(), "maximum(a, b)"),
             Reduction::Min => (self.most(), "minimum(a, b)"),
             Reduction::All => ("1".to_owned(), "min(a, b)"),
             Reduction::Any => ("0".to_owned(), "max(a, b)"),
-            _ => ("T(0)".to_owned(), "a + b"),
+            Reduction::Sum | Reduction::SumSq | Reduction::SumAbs => ("T(0)".to_owned(), "a + b"),
         };
         format!(
             "alias Acc = {t};\nfn nothing() -> Acc {{ return {start}; }}\n\
              fn join(a: Acc, b: Acc) -> Acc {{ return {join}; }}\n"
+        )
+    }
+
+    /// The same where a partial result holds the index of its element.
+    fn indexed_algebra(&self, better: &str) -> String {
+        let t = self.sum.name();
+        let nan = if matches!(self.sum, Value::F32 | Value::F64) {
+            "if (is_nan(a.v) != is_nan(b.v)) { if (is_nan(a.v)) { return a; } return b; }\n  \
+             if (!is_nan(a.v) && !(a.v == b.v)) {"
+        } else {
+            "if (a.v != b.v) {"
+        };
+        format!(
+            "struct Acc {{ v: {t}, i: u32 }}\n\
+             fn nothing() -> Acc {{ return Acc(T(0), 0xffffffffu); }}\n\
+             fn join(a: Acc, b: Acc) -> Acc {{\n  if (a.i == 0xffffffffu) {{ return b; }}\n  \
+             if (b.i == 0xffffffffu) {{ return a; }}\n  {nan}\n    \
+             if (a.v {better} b.v) {{ return a; }}\n    return b;\n  }}\n  \
+             if (a.i < b.i) {{ return a; }}\n  return b;\n}}\n"
         )
     }
 
@@ -88,16 +92,16 @@ impl ReduceKind {
     /// Returns the partial result of a single element, which is read as `x` at position `k`.
     fn lift(&self) -> String {
         let value = self.x.value();
-        if matches!(self.fold, Reduction::All | Reduction::Any) {
-            return Value::Bool.convert(Value::I32, &value.convert(Value::Bool, "x"));
-        }
         let x = value.convert(self.sum, "x");
         match self.fold {
+            Reduction::All | Reduction::Any => {
+                Value::Bool.convert(Value::I32, &value.convert(Value::Bool, "x"))
+            }
             Reduction::ArgMax | Reduction::ArgMin => format!("Acc({x}, k)"),
             Reduction::SumSq if self.center => format!("square({x} - middle)"),
             Reduction::SumSq => format!("square({x})"),
             Reduction::SumAbs => format!("abs({x})"),
-            _ => x,
+            Reduction::Sum | Reduction::Prod | Reduction::Max | Reduction::Min => x,
         }
     }
 

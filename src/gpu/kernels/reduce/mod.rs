@@ -104,7 +104,8 @@ pub(in crate::gpu) fn accumulator(fold: Reduction, dtype: DType) -> Value {
         Reduction::Sum | Reduction::Prod | Reduction::SumSq | Reduction::SumAbs if natural == Value::I32 => {
             Value::I64
         }
-        _ => natural,
+        Reduction::Sum | Reduction::Prod | Reduction::SumSq | Reduction::SumAbs => natural,
+        Reduction::Max | Reduction::Min | Reduction::ArgMax | Reduction::ArgMin => natural,
     }
 }
 
@@ -168,7 +169,7 @@ fn empty(stage: &Stage<'_>, out: View<'_>) -> Result<()> {
         (Reduction::Prod, _) => Scalar::Int(1),
         (Reduction::All, _) => Scalar::Bool(true),
         (Reduction::Any, _) => Scalar::Bool(false),
-        _ => {
+        (Reduction::Max | Reduction::Min | Reduction::ArgMax | Reduction::ArgMin, _) => {
             return Err(Error::runtime(format!(
                 "{}(): cannot reduce a dimension without elements",
                 name(stage.fold)

@@ -1,0 +1,134 @@
+"""Arguments and results of compiled functions: their structure, and the tensors in it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._core import Tensor
+from .guards import is_constant, quick_kind
+from .live import plain
+
+__all__ = ["Arguments", "Template"]
+
+
+class Arguments:
+    """The arguments of a call: their structure as a key, and the tensors in it.
+
+    Args:
+        args, kwargs: the arguments.
+
+    Attributes:
+        key: equal for calls whose arguments differ in tensors' elements only.
+        tensors: the tensors, in order.
+        containers: lists and dicts among the arguments.
+        objects: other objects, whose identity is part of the key.
+    """
+
+    __slots__ = ("containers", "key", "objects", "tensors")
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.containers: list[Any] = []
+        self.objects: list[Any] = []
+        if not kwargs:
+            # As in most calls: tensors, each once.
+            kinds = [quick_kind(each) for each in args if type(each) is Tensor and not each.__dict__]
+            if len(kinds) == len(args) and len(set(map(id, args))) == len(args):
+                self.tensors: list[Tensor] = list(args)
+                self.key: tuple[Any, ...] = (len(args), *kinds)
+                return
+        self.tensors = []
+        parts: list[Any] = [len(args), *map(self._part, args)]
+        for name in kwargs:
+            parts += [name, self._part(kwargs[name])]
+        self.key = tuple(parts)
+
+    def _part(self, value: Any) -> Any:
+        kind = type(value)
+        if isinstance(value, Tensor):
+            for number, other in enumerate(self.tensors):
+                if other is value:
+                    return ("same", number)
+            self.tensors.append(value)
+            if value.__dict__:  # what Python hung on it makes it one of its own
+                self.objects.append(value)
+                return (quick_kind(value), id(value))
+            return quick_kind(value)
+        if kind is float:
+            return (kind, value.hex())
+        if kind in (list, tuple):
+            if kind is list:
+                self.containers.append(value)
+            return (kind, *(self._part(each) for each in value))
+        if kind in (dict, OrderedDict):
+            self.containers.append(value)
+            return (kind, *((self._part(key), self._part(each)) for key, each in value.items()))
+        if kind in (int, str, bool, bytes, type(None)):
+            return (kind, value)
+        if kind is complex:
+            return (kind, value.real.hex(), value.imag.hex())
+        if kind is slice:
+            return (kind, *(self._part(each) for each in (value.start, value.stop, value.step)))
+        self.objects.append(value)
+        return ("object", id(value))
+
+
+class Template:
+    """A result with its tensors left out, so that each replay can fill in its own.
+
+    Args:
+        value: the result.
+        tensors: where the tensors in it are appended.
+        is_fresh: whether the call made an object.
+        is_given: whether an object is a list or dict among the arguments, which is another one in each call.
+
+    Raises:
+        TypeError: if it holds an object that the call made and a replay cannot make, with its class.
+    """
+
+    def __init__(
+        self, value: Any, tensors: list[Tensor], is_fresh: Callable[[Any], bool], is_given: Callable[[Any], bool]
+    ) -> None:
+        self.is_given = is_given
+        self.tensors = tensors
+        self.is_fresh = is_fresh
+        self.seen: set[int] = set()
+        self.make = self._part(value)
+        del self.tensors, self.is_fresh, self.is_given, self.seen
+
+    def _part(self, value: Any) -> Callable[[Sequence[Tensor]], Any]:
+        kind = type(value)
+        if isinstance(value, Tensor):
+            number = next((at for at, other in enumerate(self.tensors) if other is value), len(self.tensors))
+            if number == len(self.tensors):
+                self.tensors.append(value)
+            return lambda filled: filled[number]
+        value = plain(value)
+        if is_constant(value):
+            return lambda filled: value
+        if isinstance(value, tuple):
+            parts = [self._part(each) for each in value]
+            if kind is tuple:
+                return lambda filled: tuple([part(filled) for part in parts])
+            if hasattr(kind, "_make"):
+                return lambda filled: kind._make([part(filled) for part in parts])
+            if not self.is_fresh(value) and not any(isinstance(each, Tensor) for each in value):
+                return lambda filled: value
+            if hasattr(kind, "n_fields") or kind.__module__.startswith(__name__.partition(".")[0]):
+                return lambda filled: kind([part(filled) for part in parts])
+            raise TypeError(f"{kind.__name__} that it made")
+        if self.is_given(value):
+            raise TypeError(f"{kind.__name__} that it was given")
+        if not self.is_fresh(value):
+            return lambda filled: value
+        if id(value) in self.seen:
+            raise TypeError(f"{kind.__name__} twice that it made")
+        self.seen.add(id(value))
+        if kind is list:
+            parts = [self._part(each) for each in value]
+            return lambda filled: [part(filled) for part in parts]
+        if kind in (dict, OrderedDict) and all(map(is_constant, value)):
+            pairs = [(key, self._part(each)) for key, each in value.items()]
+            return lambda filled: kind((key, part(filled)) for key, part in pairs)
+        raise TypeError(f"{kind.__name__} that it made")

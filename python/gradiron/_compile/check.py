@@ -1,0 +1,71 @@
+"""`GRADIRON_COMPILE_CHECK=1`: each replay beside the function itself, compared bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _core
+from .._core import Tensor
+from ..autograd.grad_mode import no_grad
+
+__all__ = ["CompileCheckError", "compare_both"]
+
+
+class CompileCheckError(AssertionError):
+    """A replay gave something else than the function itself."""
+
+
+def compare_both(compiled: Any, captured: Any, arguments: Any, args: Any, kwargs: Any) -> Any:
+    """Replay, then put all tensors back and run the function as it is; return the function's result.
+
+    Raises:
+        CompileCheckError: if results, arguments or gradients differ in a bit.
+    """
+    known = [*arguments.tensors, *captured.known]
+    before = [tensor.detach().clone() for tensor in known]
+    grads = [(tensor, tensor.grad, None if tensor.grad is None else tensor.grad.detach().clone()) for tensor in _leaves(known)]
+    generator = _core.global_generator()
+    state = generator.get_state()
+    done = captured.replay(arguments)
+    if type(done) is not tuple:
+        return compiled.function(*args, **kwargs)
+    after = [tensor.detach().clone() for tensor in known]
+    after_grads = [None if tensor.grad is None else tensor.grad.detach().clone() for tensor, _, _ in grads]
+    generator.set_state(state)
+    with no_grad():
+        for tensor, values in zip(known, before, strict=True):
+            if not _same(tensor, values):
+                tensor.data.copy_(values)
+    for tensor, grad, values in grads:
+        if grad is not None:
+            grad.data.copy_(values)
+        tensor.grad = grad
+    result = compiled.function(*args, **kwargs)
+    _compare(compiled.name, "result", done[0], result)
+    for number, (tensor, values) in enumerate(zip(known, after, strict=True)):
+        _compare(compiled.name, f"tensor {number}", values, tensor.detach())
+    for (tensor, _, _), values in zip(grads, after_grads, strict=True):
+        _compare(compiled.name, "a gradient", values, None if tensor.grad is None else tensor.grad.detach())
+    return result
+
+
+def _leaves(tensors: list[Tensor]) -> list[Tensor]:
+    return [tensor for tensor in tensors if tensor.is_leaf and tensor.requires_grad]
+
+
+def _same(a: Tensor, b: Tensor) -> bool:
+    return a.shape == b.shape and a.dtype == b.dtype and bool(((a == b) | ((a != a) & (b != b))).all())
+
+
+def _compare(name: str, what: str, replayed: Any, eager: Any) -> None:
+    if isinstance(eager, Tensor):
+        if not isinstance(replayed, Tensor) or not _same(replayed.detach(), eager.detach()):
+            raise CompileCheckError(f"{name}: {what} of the replay is {replayed}, of the function {eager}")
+    elif isinstance(eager, (list, tuple)):
+        for number, (one, other) in enumerate(zip(replayed, eager, strict=True)):
+            _compare(name, f"{what}[{number}]", one, other)
+    elif isinstance(eager, dict):
+        for key in eager:
+            _compare(name, f"{what}[{key!r}]", replayed[key], eager[key])
+    elif replayed is not eager and replayed != eager:
+        raise CompileCheckError(f"{name}: {what} of the replay is {replayed}, of the function {eager}")

@@ -1,0 +1,125 @@
+"""`torch.compile` itself: its options, and what it gives back."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ..nn import Module
+from .errors import InvalidBackend
+from .function import CompiledFunction, as_function
+from .settings import BACKENDS, MODES, default_backend
+
+__all__ = ["OptimizedModule", "check_options", "compile_with"]
+
+_OPTIONS = frozenset(
+    """
+    triton.cudagraphs triton.cudagraph_trees triton.unique_kernel_names max_autotune max_autotune_gemm
+    max_autotune_pointwise max_autotune_gemm_backends coordinate_descent_tuning epilogue_fusion prologue_fusion
+    shape_padding fallback_random trace.enabled trace.graph_diagram trace.save_real_tensors guard_filter_fn
+    fx_graph_cache freezing cpp_wrapper debug cpp.threads size_asserts dce inplace_buffers allow_buffer_reuse
+    benchmark_kernel aggressive_fusion cpp.simdlen compile_threads
+    """.split()
+)
+
+
+def check_options(fullgraph: Any, dynamic: Any, backend: Any, mode: Any, options: Any) -> str:
+    """Return the name of the backend, or refuse the options as PyTorch does."""
+    if mode is not None and options is not None:
+        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
+    if dynamic not in (None, True, False):
+        raise AssertionError(f"Expected enable to be a bool, got {type(dynamic)}")
+    backend = default_backend.name if backend is None else backend
+    if callable(backend):
+        raise NotImplementedError("torch.compile: gradiron makes no FX graphs, so a backend cannot be a function")
+    if backend not in BACKENDS:
+        raise InvalidBackend(backend)
+    if mode is not None and mode not in MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(MODES)}")
+    for option in options or ():
+        if option.replace("-", "_") not in _OPTIONS:
+            raise RuntimeError(f"Unexpected optimization option {option}, known options are {sorted(_OPTIONS)}")
+    return str(backend)
+
+
+def compile_with(
+    model: Any,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: Any = None,
+    mode: str | None = None,
+    options: Any = None,
+    name: str | None = None,
+    disable: bool = False,
+    limit: int | None = None,
+) -> Any:
+    """Do what `torch.compile` does.
+
+    Args:
+        model: function or module, or `None` for a decorator.
+        fullgraph, dynamic, backend, mode, options, name, disable: as those of `torch.compile`.
+        limit: how many captures are kept.
+    """
+    chosen = check_options(fullgraph, dynamic, backend, mode, options)
+    if model is None:
+        return lambda given: compile_with(given, fullgraph, dynamic, backend, mode, options, name, disable, limit)
+    if not callable(model):
+        raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
+    if disable or chosen == "eager":
+        return model
+    if isinstance(model, OptimizedModule):
+        model = model._orig_mod
+    if isinstance(model, Module):
+        return OptimizedModule(model, functools.partial(CompiledFunction, fullgraph=fullgraph, limit=limit, name=name))
+    model = getattr(model, "_torchdynamo_orig_callable", model)
+    compiled = CompiledFunction(model, fullgraph, limit, name)
+    return compiled if isinstance(model, type) else as_function(compiled)
+
+
+class OptimizedModule(Module):
+    """A compiled module: its calls are captured and replayed, all else is the module's.
+
+    Args:
+        mod: the module.
+        compile_call: makes a compiled function of the module's call.
+    """
+
+    _orig_mod: Module
+
+    def __init__(self, mod: Module, compile_call: Callable[[Any], CompiledFunction]) -> None:
+        super().__init__()
+        self._orig_mod = mod
+        self.__dict__["forward"] = compile_call(mod)
+        self.training = mod.training
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__dict__["forward"](*args, **kwargs)
+
+    @property
+    def _compiled(self) -> CompiledFunction:
+        found: CompiledFunction = self.__dict__["forward"]
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_orig_mod":
+            return self._modules["_orig_mod"]
+        return getattr(self._orig_mod, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "_orig_mod" or "_orig_mod" not in self.__dict__.get("_modules", ()):
+            super().__setattr__(name, value)
+        else:
+            setattr(self._orig_mod, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._orig_mod, name)
+
+    def train(self, mode: bool = True) -> Any:
+        """Set the module's mode."""
+        self.__dict__["training"] = mode
+        self._orig_mod.train(mode)
+        return self
+
+    def __reduce__(self) -> Any:
+        return compile_with, (self._orig_mod,)

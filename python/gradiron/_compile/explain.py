@@ -1,0 +1,97 @@
+"""What was captured of a function, and why it runs as it is where it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .entry import OptimizedModule
+from .function import CompiledFunction
+from .reasons import Reason
+
+__all__ = ["Explanation", "explain"]
+
+
+class Explanation:
+    """What is known of a compiled function. Printing it shows all of it.
+
+    Attributes:
+        graph_count: how many captures there are.
+        graph_break_count: how many reasons there are why it runs as it is.
+        break_reasons: the reasons.
+        op_count: kernels of the last capture.
+        bytes: memory that a replay needs besides arguments and results.
+        out_guards: what is compared before a replay, in words.
+        replays: how many calls were replayed.
+    """
+
+    def __init__(self, compiled: CompiledFunction) -> None:
+        captures = [each for group in compiled.captures.values() for each in group]
+        last = captures[-1] if captures else None
+        self.name = compiled.name
+        self.graph_count = len(captures)
+        self.break_reasons: list[Reason] = list(compiled.reasons)
+        self.graph_break_count = len(self.break_reasons)
+        self.op_count = last.program.kernels if last is not None else 0
+        self.bytes = last.program.bytes if last is not None else 0
+        self.out_guards = [] if last is None else last.describe()
+        self.effects = [] if last is None else [f"{kind} {key!r}" for kind, _, key, _ in last.effects]
+        self.replays = compiled.replays
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.name}: {self.graph_count} captures, {self.replays} replays",
+            f"kernels of a replay: {self.op_count}, with {self.bytes} bytes of memory of their own",
+            f"guards: {len(self.out_guards)}",
+            f"effects on Python: {len(self.effects)}",
+            f"graph breaks: {self.graph_break_count}",
+            *(f"    {reason}" for reason in self.break_reasons),
+        ]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def explain(f: Any, *extra_args: Any, **extra_kwargs: Any) -> Any:
+    """Tell what is captured of a function, or why it runs as it is.
+
+    Of a function that is compiled already, with no arguments given, it tells what its calls so far have shown. Otherwise it
+    returns a function whose arguments are those of a call: it makes three calls and tells what they show.
+
+    Args:
+        f: function or module, compiled or not.
+        extra_args, extra_kwargs: arguments of the calls, if they are given at once.
+
+    Examples:
+        >>> explanation = torch._dynamo.explain(lambda x: x * 2 + 1)(torch.ones(3))
+        >>> explanation.graph_count, explanation.graph_break_count, explanation.op_count
+        (1, 0, 2)
+    """
+    compiled = f if isinstance(f, CompiledFunction) else getattr(f, "_compiled", None)
+    if isinstance(f, OptimizedModule):
+        compiled = f._compiled
+    if not isinstance(compiled, CompiledFunction):
+        compiled = CompiledFunction(f, False, None, None)
+    if extra_args or extra_kwargs:
+        return _shown(compiled)(*extra_args, **extra_kwargs)
+    return _Asked(compiled)
+
+
+class _Asked(Explanation):
+    """The explanation of a function, which can be called to make calls first."""
+
+    def __init__(self, compiled: CompiledFunction) -> None:
+        super().__init__(compiled)
+        self._compiled_function = compiled
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Explanation:
+        return _shown(self._compiled_function)(*args, **kwargs)
+
+
+def _shown(compiled: CompiledFunction) -> Callable[..., Explanation]:
+    def show(*args: Any, **kwargs: Any) -> Explanation:
+        for _ in range(3):
+            compiled(*args, **kwargs)
+        return Explanation(compiled)
+
+    return show

@@ -1,0 +1,476 @@
+"""Compiled functions: captured once for each kind of arguments and state, replayed afterwards."""
+
+from __future__ import annotations
+
+import abc
+import functools
+import gc
+import os
+import sys
+import threading
+import types
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .. import _core
+from .._core import Tensor
+from . import calls
+from .arguments import Arguments, Template
+from .check import compare_both
+from .errors import Unsupported
+from .guards import MISSING, cell_contents, fingerprint, is_captured_here, matches, thread_state
+from .notes import class_dicts
+from .observer import Observer
+from .reasons import Reason, Unrewritable, log
+from .settings import options, stance
+from .sources import forget_sources
+
+__all__ = ["CompiledFunction", "compiled_functions", "reset"]
+
+# How often a read may differ, and how often a call may turn out not to be capturable, before it runs as it is; how many
+# functions that C calls are looked for; and how many kinds of arguments are remembered.
+_DIFFERS, _FAILS, _FOUND, _SEEN = 8, 3, 64, 256
+
+_compiled: Any = None
+
+
+def compiled_functions() -> list[CompiledFunction]:
+    """Return the compiled functions that are alive."""
+    return [] if _compiled is None else list(_compiled)
+
+
+def reset() -> None:
+    """Forget all captures."""
+    for each in compiled_functions():
+        each.forget()
+    calls.forget_functions()
+
+
+class Captured:
+    """A captured call.
+
+    Args:
+        observer: what the call read and stored.
+        arguments: its arguments.
+        program: its kernels.
+        result: its result, without the tensors.
+        effects: its stores into older objects, each with a value without tensors.
+    """
+
+    def __init__(self, observer: Observer, arguments: Arguments, program: Any, result: Template, effects: list[Any]) -> None:
+        live = set(program.numbers) - observer.fixed
+        for number, (owner, key, value) in enumerate(observer.live_numbers):
+            if number not in live:
+                observer.reads["item", id(owner), key] = (owner, value)
+        self.live = [(owner, key) for owner, key, _ in observer.live_numbers] if program.numbers else []
+        for number in program.used:
+            # The program compares all of these but the class by itself.
+            tensor = observer.known[number]
+            if observer.reads.pop(("tensor", id(tensor), None), None) is not None:
+                observer.reads["type", id(tensor), None] = (tensor, type(tensor))
+        self.reads = ordered(observer)
+        self.owners = owners_of(self.reads)
+        self.guards = _core.Guards(self.reads, MISSING)
+        self.pinned = [(number, arguments.tensors[number]) for number in sorted(observer.pinned)]
+        self.registry = observer.registry
+        self.asked = [(number, observer.fingerprints[number]) for number in sorted(observer.asked)]
+        self.rarely = bool(self.pinned or self.asked or observer.registry is not None)
+        self.objects = [*arguments.objects, *observer.held]
+        self.program = program
+        self.known = observer.known[len(arguments.tensors) :]
+        self.result = result
+        self.effects = effects
+
+    def differs(self, arguments: Arguments) -> tuple[str, Any] | None:
+        """Return the words and the mark of the first read that differs from the capture's."""
+        if self.rarely:
+            found = self._differs_rarely(arguments)
+            if found is not None:
+                return found
+        failed = self.guards.failed()
+        if failed is None:
+            return None
+        read = self.reads[failed]
+        return described(read, self.owners), (read[0], id(read[1]), _mark(read[2]))
+
+    def _differs_rarely(self, arguments: Arguments) -> tuple[str, Any] | None:
+        for number, tensor in self.pinned:
+            if arguments.tensors[number] is not tensor:
+                return f"which object tensor {number} among the arguments is", ("pinned", number)
+        for number, expected in self.asked:
+            if not matches(fingerprint(arguments.tensors[number]), expected):
+                return f"the kind of tensor {number} among the arguments", ("asked", number)
+        if self.registry is not None and self.registry != abc.get_cache_token():
+            return "a class was registered with an abstract base class", ("registry",)
+        return None
+
+    def describe(self) -> list[str]:
+        """Return the reads in words."""
+        return [described(read, self.owners) for read in self.reads]
+
+    def replay(self, arguments: Arguments) -> Any:
+        """Run the kernels again, and return the result; the words of the reason if that cannot be.
+
+        Args:
+            arguments: the arguments of this call.
+        """
+        numbers = tuple([owner.get(key) for owner, key in self.live])
+        for number in numbers:
+            if type(number) is not float:
+                return "a number that the replay reads anew is no float"
+        made = self.program.replay(tuple(arguments.tensors), numbers)
+        if type(made) is str:
+            return made
+        for kind, owner, key, value in self.effects:
+            new = value.make(made)
+            if kind == "set_item":
+                owner[key] = new
+            elif kind == "set_attr":
+                object.__setattr__(owner, key, new)
+            elif kind == "append":
+                owner.append(new)
+            else:
+                owner.cell_contents = new
+        return (self.result.make(made),)
+
+
+def _mark(key: Any) -> Any:
+    return key if isinstance(key, (str, int, bool, type(None))) else id(key)
+
+
+def held_by(observer: Observer) -> dict[int, int]:
+    """Return how often the notes on a call hold each object."""
+    held: dict[int, int] = {}
+    for owner, expected in observer.reads.values():
+        for each in (owner, expected):
+            held[id(each)] = held.get(id(each), 0) + 1
+    return held
+
+
+def still_reachable(observer: Observer) -> list[Tensor]:
+    """Return the tensors that the call read and that others than its notes still hold. What nobody else holds was made by the
+    call, such as the gradients that hooks are given."""
+    held, found = held_by(observer), []
+    for number in range(observer.arguments, len(observer.known)):
+        tensor = observer.known[number]
+        # Three more references are those of the list, of this loop and of the call.
+        if sys.getrefcount(tensor) > held.get(id(tensor), 0) + 3:
+            found.append(tensor)
+    return found
+
+
+def ordered(observer: Observer) -> list[tuple[str, Any, Any, Any]]:
+    """Return the reads of a call, those of one object side by side, without those of objects that only the notes hold."""
+    held = held_by(observer)
+    groups: dict[int, list[tuple[str, Any, Any, Any]]] = {}
+    for (kind, _, key), (owner, expected) in observer.reads.items():
+        # Nobody else holds it, so the next call cannot reach it: it was made by this one. Two more references are this loop's.
+        if sys.getrefcount(owner) <= held[id(owner)] + 2:
+            continue
+        groups.setdefault(id(owner), []).append((kind, owner, key, expected))
+    return [read for group in groups.values() for read in group]
+
+
+def described(read: tuple[str, Any, Any, Any], owners: dict[int, str]) -> str:
+    """Return a read in words.
+
+    Args:
+        read: the read.
+        owners: what dicts belong to, by their identities.
+    """
+    kind, owner, key, _ = read
+    what = f"a {type(owner).__name__}"
+    if isinstance(owner, (type, types.FunctionType)):
+        what = owner.__qualname__
+    elif type(owner) is dict:
+        what = f"module {owner['__name__']}" if "__builtins__" in owner and "__name__" in owner else owners.get(id(owner), what)
+    names = {
+        "type": f"the class of {what}",
+        "vars": f"__dict__ of {what}",
+        "cell": "a variable of an enclosing function",
+        "len": f"the length of {what}",
+        "tensor": "the kind of a tensor (its shape, dtype, strides, requires_grad, .grad or hooks)",
+    }
+    return names.get(kind) or (f"{key!r} of {what}" if key is not None else f"the contents of {what}")
+
+
+def owners_of(reads: list[tuple[str, Any, Any, Any]]) -> dict[int, str]:
+    """Return in words what the dicts among the reads belong to, by their identities."""
+    found = {id(own): f"class {cls.__qualname__}" for cls, own in class_dicts.items()}
+    found.update((id(expected), f"a {type(owner).__name__}") for kind, owner, _, expected in reads if kind == "vars")
+    return found
+
+
+class CompiledFunction:
+    """A function with its captures.
+
+    Args:
+        function: the function.
+        fullgraph: whether what cannot be captured raises.
+        limit: how many captures are kept.
+        name: what it is called in logs.
+    """
+
+    # A captured call that calls another compiled function captures that, too.
+    _is_compiled_function = True
+
+    def __init__(self, function: Callable[..., Any], fullgraph: bool, limit: int | None, name: str | None) -> None:
+        global _compiled
+        if _compiled is None:
+            _compiled = weakref.WeakSet()
+        _compiled.add(self)
+        self.function = function
+        self.fullgraph = fullgraph
+        self.limit = limit
+        self.name = name or getattr(function, "__qualname__", type(function).__name__)
+        self.lock = threading.Lock()
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget all captures and reasons."""
+        self.captures: OrderedDict[Any, list[Captured]] = OrderedDict()
+        self.reasons: list[Reason] = []
+        self.seen: OrderedDict[Any, None] = OrderedDict()
+        self.eager: OrderedDict[Any, int] = OrderedDict()
+        self.differed: OrderedDict[Any, int] = OrderedDict()
+        self.found: dict[int, types.CodeType] = {}
+        self.replays = 0
+
+    # Calls.
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Replay a capture that fits, or run the function."""
+        if stance.forced == "force_eager" or _core.is_capturing() or not is_captured_here():
+            return self.function(*args, **kwargs)
+        arguments = Arguments(args, kwargs)
+        key = (arguments.key, thread_state())
+        captures = self.captures.get(key)
+        if captures is None and not self._is_seen(key):
+            return self.function(*args, **kwargs)
+        why: Any = None
+        for number, captured in enumerate(captures or ()):
+            why = None if stance.trusts else captured.differs(arguments)
+            if why is None:
+                if _CHECKS:
+                    return compare_both(self, captured, arguments, args, kwargs)
+                done = captured.replay(arguments)
+                if type(done) is tuple:
+                    self.replays += 1
+                    if number:
+                        captures.insert(0, captures.pop(number))  # type: ignore[union-attr]
+                    return done[0]
+                why = (done, done)
+        return self._run(key, why, arguments, args, kwargs)
+
+    def _is_seen(self, key: Any) -> bool:
+        """Return whether a call like this one was made before: arguments that never come again are not worth a capture."""
+        if key in self.seen:
+            return True
+        if stance.forced == "fail_on_recompile" and self.captures:
+            raise RuntimeError(
+                f"Detected recompile when torch.compile stance is 'fail_on_recompile'. {self.name}: new arguments"
+            )
+        self.seen[key] = None
+        if len(self.seen) > _SEEN:
+            self.seen.popitem(last=False)
+        return False
+
+    def _run(self, key: Any, why: Any, arguments: Arguments, args: Any, kwargs: Any) -> Any:
+        """Run the function because no capture fits, and capture it if that may help the next call."""
+        if why is not None:
+            log("recompiles", f"{self.name}: {why[0]} differs from the captured call")
+            mark = (key, why[1])
+            self.differed[mark] = self.differed.pop(mark, 0) + 1
+            if len(self.differed) > _SEEN:
+                self.differed.popitem(last=False)
+            if self.differed[mark] >= _DIFFERS:
+                self._say(key, Reason(f"{why[0]} differs from call to call"), final=True)
+        if stance.forced == "fail_on_recompile" and self.captures:
+            raise RuntimeError(
+                f"Detected recompile when torch.compile stance is 'fail_on_recompile'. {self.name}: {why or 'new'}"
+            )
+        if stance.forced == "eager_on_recompile" and self.captures:
+            return self.function(*args, **kwargs)
+        if self.eager.get(key, 0) >= _FAILS or sys.getprofile() is not None or not self.lock.acquire(blocking=False):
+            return self.function(*args, **kwargs)
+        try:
+            return self._capture(key, arguments, args, kwargs)
+        finally:
+            self.lock.release()
+
+    def _say(self, key: Any, reason: Reason, final: bool = False) -> None:
+        """Note why the function ran as it is."""
+        self.eager[key] = _FAILS if final else self.eager.get(key, 0) + 1
+        if len(self.eager) > _SEEN:
+            self.eager.popitem(last=False)
+        if str(reason) not in map(str, self.reasons):
+            self.reasons.append(reason)
+            log("graph_breaks", f"{self.name} runs as it is: {reason}")
+        if self.fullgraph:
+            raise Unsupported(str(reason))
+
+    # Captures.
+
+    def _capture(self, key: Any, arguments: Arguments, args: Any, kwargs: Any) -> Any:
+        observer = Observer(arguments.tensors, arguments.containers, self.fullgraph)
+        with _installed(self.found.values(), observer):
+            if observer.reason is None:
+                _core.begin_capture(True)
+                observer.on_stop = _core.discard_capture
+                observer.begin()
+            class_dicts.clear()
+            try:
+                result = observer.call(self.function, *args, **kwargs)
+            except BaseException as error:
+                observer.end()
+                _core.discard_capture()
+                raise error.with_traceback(_without_own_frames(error.__traceback__)) from error.__cause__
+            finally:
+                observer.end()
+        new = [code for code in observer.found if id(code) not in self.found]
+        if observer.found and new and len(self.found) < _FOUND:
+            self.found.update((id(code), code) for code in new)
+            return result  # the next call is observed with these functions rewritten, too
+        if observer.reason is None:
+            self._finish(key, observer, arguments, result)
+        class_dicts.clear()
+        forget_sources()
+        if observer.reason is not None:
+            self._say(key, observer.reason)
+        return result
+
+    def _finish(self, key: Any, observer: Observer, arguments: Arguments, result: Any) -> None:
+        """Keep what was captured, unless it turns out that it cannot be replayed."""
+        results: list[Tensor] = []
+        try:
+            self._check_end(key)
+            effects = [*observer.effects, *_changed_names(observer)]
+            try:
+                asks = (observer.is_fresh, lambda value: id(value) in observer.containers)
+                made = Template(result, results, *asks)
+                stores = [(kind, owner, name, Template(value, results, *asks)) for kind, owner, name, value in effects]
+            except TypeError as error:
+                raise _Refused(f"it returns or stores a {error}") from None
+            observer.fresh.clear()
+            observer.grads.clear()
+            observer.kept.clear()
+            observer.functions.clear()
+            observer.changed.clear()
+            observer.effects.clear()
+            del result, effects
+            observer.known = [*arguments.tensors, *still_reachable(observer)]
+            program = _core.end_program(observer.known, results, len(arguments.tensors))
+            captured = Captured(observer, arguments, program, made, stores)
+        except (_Refused, RuntimeError) as error:
+            _core.discard_capture()
+            observer.reason = Reason(str(error), *_place(self.function))
+            return
+        captures = self.captures.setdefault(key, [])
+        captures.insert(0, captured)
+        self.captures.move_to_end(key)
+        log("guards", f"{self.name}: {len(captured.reads)} reads", *(f"\n    {line}" for line in captured.describe()))
+        limit = _limit() if self.limit is None else self.limit
+        while sum(map(len, self.captures.values())) > limit:
+            oldest = next(iter(self.captures))
+            self.captures[oldest].pop()
+            if not self.captures[oldest]:
+                del self.captures[oldest]
+
+    @staticmethod
+    def _check_end(key: Any) -> None:
+        if thread_state() != key[1] or not is_captured_here():
+            raise _Refused("it leaves a mode of the thread changed")
+
+
+class _Refused(Exception):
+    """A call that cannot be replayed, with the words of the reason."""
+
+
+_CHECKS = os.environ.get("GRADIRON_COMPILE_CHECK", "0") not in ("", "0")
+
+
+def _limit() -> int:
+    return int(options["recompile_limit"])
+
+
+def _place(function: Any) -> tuple[str | None, int | None]:
+    code = getattr(function, "__code__", None)
+    return (None, None) if code is None else (code.co_filename, code.co_firstlineno)
+
+
+def _changed_names(observer: Observer) -> list[tuple[str, Any, Any, Any]]:
+    """Return the stores into cells and globals that older functions own."""
+    found: list[tuple[str, Any, Any, Any]] = []
+    for (kind, _, _), (owner, expected) in observer.reads.items():
+        if kind == "cell":
+            now = cell_contents(owner)
+            if now is MISSING and expected is not MISSING:
+                raise _Refused("it deletes a variable of an enclosing function")
+            if not matches(now, expected):
+                found.append(("cell", owner, None, now))
+    for module, names in observer.stored_globals.values():
+        for name in names:
+            before = observer.reads["item", id(module), name][1]
+            now = module.get(name, MISSING)
+            if now is MISSING and before is not MISSING:
+                raise _Refused(f"it deletes the global {name}")
+            if not matches(now, before):
+                found.append(("set_item", module, name, now))
+    return found
+
+
+@contextmanager
+def _installed(codes: Any, observer: Observer) -> Iterator[None]:
+    """While a call is captured, functions that C calls run their rewritten code."""
+    changed: list[tuple[types.FunctionType, types.CodeType]] = []
+    try:
+        for code in list(codes):
+            for function in gc.get_referrers(code):
+                if not isinstance(function, types.FunctionType) or function.__code__ is not code:
+                    continue
+                try:
+                    made, _ = calls.rewritten(function)
+                except Unrewritable as error:
+                    observer.reason = Reason(f"C calls {function.__qualname__}, and {error}", *_place(function))
+                    break
+                if made.__code__.co_freevars != code.co_freevars:
+                    observer.reason = Reason(f"C calls {function.__qualname__}, whose variables differ", *_place(function))
+                    break
+                observer.note_cells(function)
+                changed.append((function, code))
+                function.__code__ = made.__code__
+        yield
+    finally:
+        for function, code in changed:
+            function.__code__ = code
+
+
+def _without_own_frames(traceback: types.TracebackType | None) -> types.TracebackType | None:
+    """Return a traceback without the frames of the run time."""
+    kept = []
+    while traceback is not None:
+        if os.path.dirname(traceback.tb_frame.f_code.co_filename) != _OWN:
+            kept.append(traceback)
+        traceback = traceback.tb_next
+    made: types.TracebackType | None = None
+    for part in reversed(kept):
+        made = types.TracebackType(made, part.tb_frame, part.tb_lasti, part.tb_lineno)
+    return made
+
+
+_OWN = os.path.dirname(os.path.abspath(__file__))
+
+
+def as_function(compiled: CompiledFunction) -> Any:
+    """Return a function that calls a compiled one, with the name and signature of the original."""
+
+    @functools.wraps(compiled.function)
+    def replayed(*args: Any, **kwargs: Any) -> Any:
+        return compiled(*args, **kwargs)
+
+    replayed._torchdynamo_orig_callable = compiled.function  # type: ignore[attr-defined]
+    replayed._compiled = compiled  # type: ignore[attr-defined]
+    return replayed

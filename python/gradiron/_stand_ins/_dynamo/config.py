@@ -1,1 +1,0 @@
-"""Options of a compiler that is not there: whatever is set changes nothing."""

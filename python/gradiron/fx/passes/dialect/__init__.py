@@ -1,0 +1,5 @@
+"""Passes over graphs of operators."""
+
+from . import common
+
+__all__ = ["common"]

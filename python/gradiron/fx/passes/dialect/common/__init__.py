@@ -1,0 +1,5 @@
+"""Passes over graphs of any operators."""
+
+from . import cse_pass
+
+__all__ = ["cse_pass"]

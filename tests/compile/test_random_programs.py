@@ -1,0 +1,74 @@
+"""Random programs of operators, views, writes in place, hooks and backwards, compiled and as they are: the same bits."""
+
+import linecache
+import warnings
+
+import gradiron as torch
+import pytest
+from programs import machine
+from programs.generate import Generator
+
+linecache.cache["functions"] = (len(machine.FUNCTIONS), None, machine.FUNCTIONS.splitlines(True), "functions")
+
+
+def program(seed, length):
+    """Return the lines of a program that raises nothing, and the machine that ran it."""
+    made = machine.Machine(torch)
+    generator, lines = Generator(seed, made), []
+    while len(lines) < length:
+        line = generator.line()
+        if made.run(line) is None:
+            lines.append(line)
+    return lines, made
+
+
+def function(lines, names, args, file):
+    """Return a function of these lines, whose source is known."""
+    body = "\n".join("    " + line.replace("\n", "\n    ") for line in lines)
+    source = f"def f({', '.join(args)}):\n{body}\n    return [{', '.join(name + '.detach()' for name in names)}]\n"
+    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+    scope = machine.Machine(torch).env
+    exec(compile(source, file, "exec"), scope)
+    return scope["f"]
+
+
+def outcome(f, args, seed):
+    torch.manual_seed(seed)
+    try:
+        return f(*args)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}".split("\n", 1)[0]
+    finally:
+        torch.set_grad_enabled(True)
+
+
+def same(a, b):
+    if isinstance(a, (str, type(None))) or isinstance(b, (str, type(None))):
+        return a == b
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    return a.dtype == b.dtype and a.shape == b.shape and torch.equal(a.nan_to_num(), b.nan_to_num())
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_compiled_programs_give_the_same_bits(seed):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        lines, made = program(seed, 10)
+        names = list(made.tensors())
+        leaves = {name: f"{name} = T.tensor(" for name in names if made.env[name].is_floating_point() and made.env[name].dim()}
+        args = [name for name, begin in leaves.items() if any(line.startswith(begin) for line in lines)][:2]
+        kept = [line for line in lines if not any(line.startswith(leaves[name]) for name in args)]
+        plain = function(kept, names, args, f"plain{seed}")
+        compiled = torch.compile(function(kept, names, args, f"compiled{seed}"))
+        for call in range(5):
+            given = []
+            for name in args:
+                value = made.env[name]
+                needs = value.is_leaf and value.requires_grad
+                given.append([(value.detach() + call * 0.25).requires_grad_(needs) for _ in range(2)])
+            expected = outcome(plain, [one for one, _ in given], call)
+            found = outcome(compiled, [other for _, other in given], call)
+            assert same(expected, found), "\n".join(kept)
+            for one, other in given:
+                assert same(one.detach(), other.detach()) and same(one.grad, other.grad), "\n".join(kept)
