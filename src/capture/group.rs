@@ -131,8 +131,8 @@ pub(super) fn fuse(units: Vec<Unit>, slots: &[Facts]) -> (Vec<Unit>, Counts) {
     let mut order = Order::new(slots);
     for (at, unit) in units.iter().enumerate() {
         match unit.pointwise.as_ref().and_then(|pointwise| pointwise.counted()) {
-            Some(counted) => order.add(at, counted, &unit.reaches),
-            None => order.pass(at, &unit.reaches),
+            Some(counted) => order.add(at, counted, unit),
+            None => order.pass(at, unit),
         }
     }
     let (items, classes) = order.end();
@@ -382,7 +382,9 @@ mod tests {
                 reaches.push(at.slot);
             }
         }
-        Unit::new(Box::new(|| Ok(())), None, reaches, 1, Some(pointwise))
+        let writes = smallvec::smallvec![pointwise.out.slot];
+        let pointwise = Some(pointwise);
+        Unit { run: Box::new(|| Ok(())), line: None, reaches, writes, bytes: 1, pointwise }
     }
 
     /// A product of two whole slots of `n` elements.
@@ -392,8 +394,11 @@ mod tests {
         unit(Pointwise { formula: Formula::Row { loops: &MUL, compute: DType::F32 }, out: body(out), inputs })
     }
 
-    fn opaque(reaches: &[usize]) -> Unit {
-        Unit::new(Box::new(|| Ok(())), None, reaches.into(), 1, None)
+    /// A unit that may write all that it reaches but `reads`.
+    fn opaque(reaches: &[usize], reads: &[usize]) -> Unit {
+        let writes = reaches.iter().copied().filter(|slot| !reads.contains(slot)).collect();
+        let run = Box::new(|| Ok(()));
+        Unit { run, line: None, reaches: reaches.into(), writes, bytes: 1, pointwise: None }
     }
 
     fn reaches(units: &[Unit]) -> Vec<Vec<usize>> {
@@ -421,13 +426,16 @@ mod tests {
         let mut slots = facts(6, 400);
         [0, 2, 4, 5].map(|slot| slots[slot].outside = true);
         // The unit in between reads slot 1 and writes slot 2; the last kernel reads neither what it writes nor the reverse.
-        let units = vec![product(&slots, 100, 1, 0, 0), opaque(&[1, 2]), product(&slots, 100, 4, 0, 0)];
+        let units = vec![product(&slots, 100, 1, 0, 0), opaque(&[1, 2], &[]), product(&slots, 100, 4, 0, 0)];
         assert_eq!(reaches(&fuse(units, &slots).0), [vec![0, 1, 4], vec![1, 2]]);
         // Here it reads what the unit in between may write.
-        let units = vec![product(&slots, 100, 1, 0, 0), opaque(&[1, 2]), product(&slots, 100, 4, 0, 2)];
+        let units = vec![product(&slots, 100, 1, 0, 0), opaque(&[1, 2], &[]), product(&slots, 100, 4, 0, 2)];
         assert_eq!(reaches(&fuse(units, &slots).0), [vec![0, 1], vec![1, 2], vec![0, 2, 4]]);
+        // A kernel that reads what the unit only reads can come before it.
+        let units = vec![product(&slots, 100, 1, 0, 0), opaque(&[1, 2], &[1]), product(&slots, 100, 4, 0, 1)];
+        assert_eq!(reaches(&fuse(units, &slots).0), [vec![0, 1, 4], vec![1, 2]]);
         // And here it writes what that may read.
-        let units = vec![product(&slots, 100, 1, 0, 0), opaque(&[0, 2]), product(&slots, 100, 0, 0, 0)];
+        let units = vec![product(&slots, 100, 1, 0, 0), opaque(&[0, 2], &[]), product(&slots, 100, 0, 0, 0)];
         assert_eq!(reaches(&fuse(units, &slots).0), [vec![0, 2], vec![0]]);
     }
 
@@ -468,10 +476,10 @@ mod tests {
         (0..4).for_each(|slot| slots[slot].outside = true);
         (slots[0].address, slots[1].address) = (Some(4096), Some(4096 + 200));
         // Slot 0 is read by a unit in between, and slot 1 has a part of its memory.
-        let units = vec![product(&slots, 100, 3, 1, 2), opaque(&[0]), product(&slots, 100, 1, 2, 3)];
+        let units = vec![product(&slots, 100, 3, 1, 2), opaque(&[0], &[]), product(&slots, 100, 1, 2, 3)];
         assert_eq!(fuse(units, &slots).0.len(), 3);
         slots[1].address = Some(9000);
-        let units = vec![product(&slots, 100, 3, 1, 2), opaque(&[0]), product(&slots, 100, 1, 2, 3)];
+        let units = vec![product(&slots, 100, 3, 1, 2), opaque(&[0], &[]), product(&slots, 100, 1, 2, 3)];
         assert_eq!(fuse(units, &slots).0.len(), 2);
     }
 

@@ -3,6 +3,7 @@
 
 use crate::capture::group::{Facts, Group, Member, accesses};
 use crate::capture::pointwise::{Access, Argument, Counted, Space};
+use crate::capture::program::Unit;
 use crate::cpu::group::code::{Arg, Element, Formula, Instruction, fold};
 use std::collections::HashMap;
 
@@ -43,24 +44,24 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// Adds a unit that stays where it is. It may read and write all that it reaches.
-    pub fn pass(&mut self, unit: usize, reaches: &[usize]) {
-        self.items.push(Item::Unit(unit));
-        for class in reaches.iter().map(|&slot| self.classes[slot]) {
+    /// Adds a unit that stays where it is. It may read all that it reaches.
+    pub fn pass(&mut self, at: usize, unit: &Unit) {
+        self.items.push(Item::Unit(at));
+        unit.reaches.iter().for_each(|&slot| self.last_read[self.classes[slot]] = self.items.len());
+        for class in unit.writes.iter().map(|&slot| self.classes[slot]) {
             self.constants.remove(&class);
-            self.last_read[class] = self.items.len();
             self.last_write[class] = self.items.len();
         }
     }
 
     /// Adds a pointwise kernel: to the first group that it can join, or as a new one.
-    pub fn add(&mut self, unit: usize, mut counted: Counted, reaches: &[usize]) {
+    pub fn add(&mut self, at: usize, mut counted: Counted, unit: &Unit) {
         let space = Space::of(&counted.shape);
         let out = self.classes[counted.out.slot];
         let meets_another =
             |(own, _): (&Access, bool)| own.slot != counted.out.slot && self.classes[own.slot] == out;
         if accesses(&counted).any(meets_another) {
-            return self.pass(unit, reaches);
+            return self.pass(at, unit);
         }
         let resolved = self.resolve(&mut counted);
         let constant = constant_result(&mut counted, space.n);
@@ -75,7 +76,7 @@ impl<'a> Order<'a> {
             if writes { self.last_read[class].max(self.last_write[class]) } else { self.last_write[class] }
         };
         let earliest = accesses(&counted).map(needs).max().unwrap_or(0);
-        let member = Member { unit, counted, resolved };
+        let member = Member { unit: at, counted, resolved };
         let place = self.find(&space, &member, earliest);
         let at = place.unwrap_or(self.items.len());
         if place.is_none() {

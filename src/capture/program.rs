@@ -13,27 +13,18 @@ type Kernel = Box<dyn Fn() -> Result<()> + Send + Sync>;
 
 /// One kernel with its arguments.
 pub(super) struct Unit {
-    run: Kernel,
+    pub run: Kernel,
     /// The line of the user's program that captured it.
-    line: Option<SourceLine>,
-    /// The slots that it reaches, and the bytes of its arguments there.
+    pub line: Option<SourceLine>,
+    /// The slots that it reaches, those of them that it may write, and the bytes of its arguments there.
     pub reaches: SmallVec<[usize; 4]>,
+    pub writes: SmallVec<[usize; 2]>,
     pub bytes: usize,
     /// What it computes, if groups can compute it.
     pub pointwise: Option<Pointwise>,
 }
 
 impl Unit {
-    pub fn new(
-        run: Kernel,
-        line: Option<SourceLine>,
-        reaches: SmallVec<[usize; 4]>,
-        bytes: usize,
-        pointwise: Option<Pointwise>,
-    ) -> Unit {
-        Unit { run, line, reaches, bytes, pointwise }
-    }
-
     pub fn run(&self) -> Result<()> {
         (self.run)()
     }

@@ -35,8 +35,11 @@ pub struct Recorder {
     /// kernel that reached them.
     pub(super) versions: HashMap<usize, (WeakStorage, u32)>,
     pub(super) numbers: HashMap<u32, LiveNumber>,
-    /// What the next unit reaches, the bytes of its arguments there, and what it computes.
+    /// What the next unit reaches, which of it the unit may write, the bytes of its arguments there, and what it computes.
     reaches: SmallVec<[usize; 4]>,
+    writes: SmallVec<[usize; 2]>,
+    /// True while what is only read is retained.
+    reads: bool,
     bytes: usize,
     described: Option<Pointwise>,
 }
@@ -87,6 +90,8 @@ impl Recorder {
             versions: HashMap::new(),
             numbers: HashMap::new(),
             reaches: SmallVec::new(),
+            writes: SmallVec::new(),
+            reads: false,
             bytes: 0,
             described: None,
         }
@@ -96,6 +101,14 @@ impl Recorder {
     pub fn stand_in(&mut self, body: &Body) -> Result<Body> {
         self.bytes += body.numel() * body.dtype.size();
         self.at(body).map(|at| at.body)
+    }
+
+    /// Retains what the kernel only reads.
+    pub fn reading<T>(&mut self, retain: impl FnOnce(&mut Recorder) -> Result<T>) -> Result<T> {
+        self.reads = true;
+        let retained = retain(self);
+        self.reads = false;
+        retained
     }
 
     fn at(&mut self, body: &Body) -> Result<At> {
@@ -139,6 +152,9 @@ impl Recorder {
         if !self.reaches.contains(&slot) {
             self.reaches.push(slot);
         }
+        if !self.reads && !self.writes.contains(&slot) {
+            self.writes.push(slot);
+        }
         Ok(At { slot, body: Body { storage: slot_now.stand_in.clone(), ..body.clone() } })
     }
 
@@ -170,9 +186,9 @@ impl Recorder {
         F: Fn() -> Result<()> + Send + Sync + 'static,
     {
         let kernel = keep(self);
-        let (reaches, bytes) = (std::mem::take(&mut self.reaches), std::mem::take(&mut self.bytes));
-        let pointwise = self.described.take();
-        self.units.push(Unit::new(Box::new(kernel?), line, reaches, bytes, pointwise));
+        let (reaches, writes) = (std::mem::take(&mut self.reaches), std::mem::take(&mut self.writes));
+        let (bytes, pointwise) = (std::mem::take(&mut self.bytes), self.described.take());
+        self.units.push(Unit { run: Box::new(kernel?), line, reaches, writes, bytes, pointwise });
         Ok(())
     }
 }
