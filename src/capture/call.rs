@@ -71,7 +71,8 @@ impl Call {
         let place = |(slot, &is_inside): (Slot, &bool)| Place {
             stand_in: slot.stand_in,
             is_inside,
-            lifetime: slot.lifetime,
+            bytes: slot.bytes,
+            address: None,
         };
         let places: Vec<Place> = slots.into_iter().zip(&plan.is_inside).map(place).collect();
         let numbers = numbers.into_iter().map(|(at, number)| (at as usize, number)).collect();

@@ -5,9 +5,12 @@
 mod call;
 mod effects;
 mod graph;
+mod group;
 mod kind;
 mod memory;
+mod order;
 mod origins;
+mod pointwise;
 mod program;
 mod recorder;
 mod replay;
@@ -18,9 +21,11 @@ mod storages;
 mod tests;
 
 pub use call::Call;
+pub use group::Counts;
 pub use kind::Kind;
+pub use pointwise::Input;
 pub use program::{Captured, Failed};
-pub use recorder::{Capture, LiveNumber, Recorder, constant, record, run};
+pub use recorder::{Capture, LiveNumber, Recorder, constant, describe, record, run};
 pub use replay::{Program, Replayed};
 pub use retain::{Copied, Retain, See, Whole};
 pub(crate) use retain::{retain_clone, retain_copy};

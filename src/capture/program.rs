@@ -1,23 +1,37 @@
 //! Captured kernels with their memory, and the graph of `torch.cuda.CUDAGraph`, which replays them on the same tensors.
 
 use crate::base::{Device, Error, Result, SourceLine, lock, signals};
+use crate::capture::group::{Compiled, Counts, Facts, fuse};
 use crate::capture::memory::{self, Lifetime};
+use crate::capture::pointwise::Pointwise;
 use crate::capture::recorder::{Original, Slot};
 use crate::storage::Storage;
+use smallvec::SmallVec;
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 type Kernel = Box<dyn Fn() -> Result<()> + Send + Sync>;
 
 /// One kernel with its arguments.
 pub(super) struct Unit {
-    run: Kernel,
+    pub run: Kernel,
     /// The line of the user's program that captured it.
-    line: Option<SourceLine>,
+    pub line: Option<SourceLine>,
+    /// The slots that it reaches, those of them that it may write, and the bytes of its arguments there.
+    pub reaches: SmallVec<[usize; 4]>,
+    pub writes: SmallVec<[usize; 2]>,
+    pub bytes: usize,
+    /// What it computes, if groups can compute it.
+    pub pointwise: Option<Pointwise>,
 }
 
 impl Unit {
-    pub fn new(run: Kernel, line: Option<SourceLine>) -> Unit {
-        Unit { run, line }
+    pub fn run(&self) -> Result<()> {
+        (self.run)()
+    }
+
+    /// A group in place of this unit, which is its first.
+    pub fn replaced(self, group: Compiled) -> Unit {
+        Unit { run: group.run, reaches: group.reaches, bytes: group.bytes, pointwise: None, ..self }
     }
 }
 
@@ -26,7 +40,9 @@ pub(super) struct Place {
     pub stand_in: Storage,
     /// True if only kernels of the capture reach it, so that its memory is placed here.
     pub is_inside: bool,
-    pub lifetime: Lifetime,
+    pub bytes: usize,
+    /// The address of memory that another slot's may overlap in each replay.
+    pub address: Option<usize>,
 }
 
 /// Kernels between two checks for Ctrl-C.
@@ -36,6 +52,9 @@ const PATIENCE: usize = 256;
 pub(super) struct Kernels {
     units: Vec<Unit>,
     arena: Option<Storage>,
+    /// The number of kernels that were captured, and what joining them to groups did.
+    captured: usize,
+    counts: Counts,
 }
 
 /// An error of a kernel, and the line that captured the kernel.
@@ -54,8 +73,22 @@ impl Kernels {
     /// Places the storages that only these kernels reach in one block. `slots` are all that they reach, in the order of
     /// the capture.
     pub fn new(units: Vec<Unit>, slots: &[Place]) -> Result<Kernels> {
-        let inside: Vec<&Place> = slots.iter().filter(|slot| slot.is_inside).collect();
-        let lifetimes: Vec<_> = inside.iter().map(|slot| slot.lifetime).collect();
+        let captured = units.len();
+        let facts = |slot: &Place| Facts {
+            outside: !slot.is_inside,
+            bytes: slot.bytes,
+            address: slot.address,
+            stand_in: slot.stand_in.clone(),
+        };
+        let facts: Vec<Facts> = slots.iter().map(facts).collect();
+        let (units, counts) = fuse(units, &facts);
+        let (mut inside, mut lifetimes) = (Vec::new(), Vec::new());
+        for (slot, lifetime) in slots.iter().zip(when_reached(&units, &facts)) {
+            if let (true, Some(lifetime)) = (slot.is_inside, lifetime) {
+                inside.push(slot);
+                lifetimes.push(lifetime);
+            }
+        }
         let (places, bytes) = memory::place(&lifetimes);
         let arena = if bytes > 0 { Some(Storage::new(bytes, Device::Cpu)?) } else { None };
         if let Some(start) = arena.as_ref().and_then(Storage::host) {
@@ -65,11 +98,22 @@ impl Kernels {
                 unsafe { slot.stand_in.set_start(start.add(place)) };
             }
         }
-        Ok(Kernels { units, arena })
+        Ok(Kernels { units, arena, captured, counts })
     }
 
+    /// The number of kernels that were captured.
     pub fn len(&self) -> usize {
+        self.captured
+    }
+
+    /// The number of kernels and groups that run.
+    pub fn units(&self) -> usize {
         self.units.len()
+    }
+
+    /// What joining kernels to groups did.
+    pub fn counts(&self) -> Counts {
+        self.counts
     }
 
     /// The bytes of memory that only these kernels reach.
@@ -83,7 +127,7 @@ impl Kernels {
             if at % PATIENCE == PATIENCE - 1 {
                 signals::check()?;
             }
-            (unit.run)().map_err(|error| Failed { error, line: unit.line.clone() })?;
+            unit.run().map_err(|error| Failed { error, line: unit.line.clone() })?;
         }
         Ok(())
     }
@@ -110,7 +154,7 @@ pub struct Captured {
 impl Captured {
     pub(super) fn new(units: Vec<Unit>, slots: Vec<Slot>) -> Result<Captured> {
         let (mut outside, mut places) = (Vec::new(), Vec::new());
-        for Slot { original, stand_in, lifetime, .. } in slots {
+        for Slot { original, stand_in, bytes, .. } in slots {
             let original = match original {
                 Original::Held(storage) => Some(storage),
                 Original::Older(storage) | Original::Made(storage) => storage.upgrade(),
@@ -119,7 +163,8 @@ impl Captured {
             places.push(Place {
                 stand_in: stand_in.clone(),
                 is_inside: is_on_host && original.is_none(),
-                lifetime,
+                bytes,
+                address: original.as_ref().and_then(Storage::address),
             });
             outside.extend(original.filter(|_| is_on_host).map(|original| (stand_in, original)));
         }
@@ -129,6 +174,16 @@ impl Captured {
     /// The number of kernels.
     pub fn kernels(&self) -> usize {
         self.kernels.len()
+    }
+
+    /// The number of kernels and groups that a replay runs.
+    pub fn units(&self) -> usize {
+        self.kernels.units()
+    }
+
+    /// What joining kernels to groups did.
+    pub fn counts(&self) -> Counts {
+        self.kernels.counts()
     }
 
     /// The bytes of memory that only these kernels reach.
@@ -152,4 +207,16 @@ impl Captured {
         }
         self.kernels.run().map_err(|failed| failed.error)
     }
+}
+
+/// For each slot, when units reach it.
+fn when_reached(units: &[Unit], slots: &[Facts]) -> Vec<Option<Lifetime>> {
+    let mut lifetimes: Vec<Option<Lifetime>> = vec![None; slots.len()];
+    for (at, unit) in units.iter().enumerate() {
+        for &slot in &unit.reaches {
+            let first = Lifetime { bytes: slots[slot].bytes, first: at, last: at };
+            lifetimes[slot].get_or_insert(first).last = at;
+        }
+    }
+    lifetimes
 }

@@ -1,13 +1,15 @@
 //! Captures the kernels of a thread, in the order in which they run.
 
 use crate::base::{Error, Result, SourceLine};
-use crate::capture::memory::Lifetime;
+use crate::capture::pointwise::{At, Input, Pointwise, Source};
 use crate::capture::program::{Captured, Unit};
+use crate::cpu::group::code::Formula;
 use crate::storage::access::{self, Permit};
 use crate::storage::{Storage, WeakStorage, set_capture};
 use crate::tensor::changes::{self, Changes};
 use crate::tensor::leaf::grad_changes::{self, GradChanges};
 use crate::tensor::{Body, anomaly};
+use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,6 +35,13 @@ pub struct Recorder {
     /// kernel that reached them.
     pub(super) versions: HashMap<usize, (WeakStorage, u32)>,
     pub(super) numbers: HashMap<u32, LiveNumber>,
+    /// What the next unit reaches, which of it the unit may write, the bytes of its arguments there, and what it computes.
+    reaches: SmallVec<[usize; 4]>,
+    writes: SmallVec<[usize; 2]>,
+    /// True while what is only read is retained.
+    reads: bool,
+    bytes: usize,
+    described: Option<Pointwise>,
 }
 
 /// A storage that captured kernels reach.
@@ -40,8 +49,7 @@ pub(super) struct Slot {
     pub original: Original,
     /// What kernels get in its place; the original itself if that is on a GPU.
     pub stand_in: Storage,
-    /// From the first to the last unit that reaches it.
-    pub lifetime: Lifetime,
+    pub bytes: usize,
     /// The first byte that kernels reach, and the one after the last.
     pub reached: (usize, usize),
     /// The shape of the first tensor that reached it, for messages.
@@ -81,13 +89,31 @@ impl Recorder {
             units: Vec::new(),
             versions: HashMap::new(),
             numbers: HashMap::new(),
+            reaches: SmallVec::new(),
+            writes: SmallVec::new(),
+            reads: false,
+            bytes: 0,
+            described: None,
         }
     }
 
     /// The body that a replay uses in place of this one.
     pub fn stand_in(&mut self, body: &Body) -> Result<Body> {
+        self.bytes += body.numel() * body.dtype.size();
+        self.at(body).map(|at| at.body)
+    }
+
+    /// Retains what the kernel only reads.
+    pub fn reading<T>(&mut self, retain: impl FnOnce(&mut Recorder) -> Result<T>) -> Result<T> {
+        self.reads = true;
+        let retained = retain(self);
+        self.reads = false;
+        retained
+    }
+
+    fn at(&mut self, body: &Body) -> Result<At> {
         let memory = body.storage.of_memory();
-        let (unit, count) = (self.units.len(), self.slots.len());
+        let count = self.slots.len();
         let on_host = memory.device().is_cpu();
         if self.runs && !on_host {
             return Err(Error::not_implemented("a kernel on the GPU"));
@@ -107,24 +133,43 @@ impl Recorder {
             self.slots.push(Slot {
                 original,
                 stand_in: if on_host { Storage::stand_in(memory.len()) } else { memory.clone() },
-                lifetime: Lifetime { bytes: memory.len(), first: unit, last: unit },
+                bytes: memory.len(),
                 reached: (usize::MAX, 0),
                 shape: format!("{:?}", body.shape()),
             });
         }
         let slot_now = &mut self.slots[slot];
-        if slot_now.lifetime.bytes != memory.len() {
+        if slot_now.bytes != memory.len() {
             return Err(Error::runtime(
                 "operation not permitted when stream is capturing: the storage of a tensor was resized",
             ));
         }
-        slot_now.lifetime.last = unit;
         if body.numel() > 0 {
             let (size, reached) = (body.dtype.size(), &mut slot_now.reached);
             reached.0 = reached.0.min(body.layout.offset * size);
             reached.1 = reached.1.max(body.layout.end() * size);
         }
-        Ok(Body { storage: slot_now.stand_in.clone(), ..body.clone() })
+        if !self.reaches.contains(&slot) {
+            self.reaches.push(slot);
+        }
+        if !self.reads && !self.writes.contains(&slot) {
+            self.writes.push(slot);
+        }
+        Ok(At { slot, body: Body { storage: slot_now.stand_in.clone(), ..body.clone() } })
+    }
+
+    /// Says what the kernel that is recorded next computes, so that it can join a group.
+    fn describe(&mut self, formula: Formula, out: &Body, inputs: &[Input]) -> Result<()> {
+        let on_host = |input: &Input| !matches!(input, Input::Body(body) if !body.device().is_cpu());
+        if out.device().is_cpu() && inputs.iter().all(on_host) {
+            let source = |input: &Input| match input {
+                Input::Body(body) => self.at(body).map(Source::Body),
+                Input::Number(number) => Ok(Source::Number(*number)),
+            };
+            let inputs = inputs.iter().map(source).collect::<Result<_>>()?;
+            self.described = Some(Pointwise { formula, out: self.at(out)?, inputs });
+        }
+        Ok(())
     }
 
     /// The number at this index of those that each replay is given.
@@ -140,10 +185,31 @@ impl Recorder {
     where
         F: Fn() -> Result<()> + Send + Sync + 'static,
     {
-        let kernel = keep(self)?;
-        self.units.push(Unit::new(Box::new(kernel), line));
+        let kernel = keep(self);
+        let (reaches, writes) = (std::mem::take(&mut self.reaches), std::mem::take(&mut self.writes));
+        let (bytes, pointwise) = (std::mem::take(&mut self.bytes), self.described.take());
+        self.units.push(Unit { run: Box::new(kernel?), line, reaches, writes, bytes, pointwise });
         Ok(())
     }
+}
+
+/// Says what the kernel that this thread captures next computes, so that it can join a group.
+#[cold]
+pub fn describe(formula: Formula, out: &Body, inputs: &[Input]) -> Result<()> {
+    if access::is_spoilt() {
+        return Ok(());
+    }
+    RECORDER.with_borrow_mut(|recorder| match recorder {
+        // Where kernels run now, one that cannot be captured is noted when it is recorded.
+        Some(recorder) if recorder.runs => {
+            if recorder.describe(formula, out, inputs).is_err() {
+                recorder.described = None;
+            }
+            Ok(())
+        }
+        Some(recorder) => recorder.describe(formula, out, inputs),
+        None => Ok(()),
+    })
 }
 
 /// Adds a kernel to this thread's capture. The permit to run the kernel now is `None` if only replays run it.

@@ -1,6 +1,7 @@
 //! A captured call, and its replay on other tensors.
 
 use crate::base::{Error, Result};
+use crate::capture::Counts;
 use crate::capture::call::Plan;
 use crate::capture::effects::{GradEffect, Left, Needed};
 use crate::capture::origins::{Known, Memory, Source};
@@ -135,6 +136,16 @@ impl Program {
     /// The number of kernels.
     pub fn kernels(&self) -> usize {
         self.kernels.len()
+    }
+
+    /// The number of kernels and groups that a replay runs.
+    pub fn units(&self) -> usize {
+        self.kernels.units()
+    }
+
+    /// What joining kernels to groups did.
+    pub fn counts(&self) -> Counts {
+        self.kernels.counts()
     }
 
     /// The bytes of memory that only these kernels reach.

@@ -20,7 +20,11 @@ class Explanation:
         graph_break_count: how many reasons there are why it runs as it is.
         break_reasons: the reasons.
         op_count: kernels of the last capture.
+        unit_count: kernels and groups of kernels that its replay runs.
+        group_count: groups among them, each one pass over memory.
         bytes: memory that a replay needs besides arguments and results.
+        traffic: bytes that a replay reads and writes.
+        traffic_apart: bytes that its kernels would read and write one by one.
         out_guards: what is compared before a replay, in words.
         replays: how many calls were replayed.
     """
@@ -32,8 +36,13 @@ class Explanation:
         self.graph_count = len(captures)
         self.break_reasons: list[Reason] = list(compiled.reasons)
         self.graph_break_count = len(self.break_reasons)
-        self.op_count = last.program.kernels if last is not None else 0
-        self.bytes = last.program.bytes if last is not None else 0
+        program = None if last is None else last.program
+        self.op_count = 0 if program is None else program.kernels
+        self.unit_count = 0 if program is None else program.units
+        self.group_count = 0 if program is None else program.groups
+        self.bytes = 0 if program is None else program.bytes
+        self.traffic = 0 if program is None else program.traffic
+        self.traffic_apart = 0 if program is None else program.bytes_apart
         self.out_guards = [] if last is None else last.describe()
         self.effects = [] if last is None else [f"{kind} {key!r}" for kind, _, key, _ in last.effects]
         self.replays = compiled.replays
@@ -41,7 +50,9 @@ class Explanation:
     def __str__(self) -> str:
         lines = [
             f"{self.name}: {self.graph_count} captures, {self.replays} replays",
-            f"kernels of a replay: {self.op_count}, with {self.bytes} bytes of memory of their own",
+            f"kernels: {self.op_count}, which a replay runs as {self.unit_count}, {self.group_count} of them groups",
+            f"bytes read and written: {self.traffic}, without groups {self.traffic_apart}",
+            f"memory of its own: {self.bytes} bytes",
             f"guards: {len(self.out_guards)}",
             f"effects on Python: {len(self.effects)}",
             f"graph breaks: {self.graph_break_count}",

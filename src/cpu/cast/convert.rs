@@ -337,6 +337,11 @@ impl Conversion {
         Conversion { first: widen(from, middle), second }
     }
 
+    /// The first step, and the second if there are two.
+    pub fn steps(&self) -> (Convert, Option<Convert>) {
+        (self.first, self.second)
+    }
+
     /// # Safety
     /// `from` and `to` are valid for `n` elements, at most a tile, and do not overlap.
     pub unsafe fn run(&self, n: usize, from: *const u8, to: *mut u8, middle: &mut Tile) {

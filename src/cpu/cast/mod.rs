@@ -153,7 +153,11 @@ pub unsafe fn fill(out: Strided, value: Scalar) {
     });
 }
 
-unsafe fn splat_bytes(size: usize, element: [u8; 16], n: usize, to: *mut u8) {
+/// Writes `n` copies of an element of `size` bytes.
+///
+/// # Safety
+/// `to` has room for them.
+pub unsafe fn splat_bytes(size: usize, element: [u8; 16], n: usize, to: *mut u8) {
     // SAFETY: the caller's contract: there is aligned room for `n` elements.
     unsafe {
         if element[..size].iter().all(|&byte| byte == element[0]) {

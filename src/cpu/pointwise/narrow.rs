@@ -3,6 +3,7 @@
 
 use super::{Loop, Source};
 use crate::base::{DType, Scalar, Strided};
+use smallvec::SmallVec;
 
 /// The loops of one expression over integers of less than eight bytes.
 pub struct Narrow {
@@ -25,11 +26,28 @@ macro_rules! narrow {
 }
 pub(crate) use narrow;
 
+/// An operand, as far as the choice of a loop depends on it.
+#[derive(Clone, Copy)]
+pub enum Typed {
+    Elements(DType),
+    Number(Scalar),
+}
+
 impl Narrow {
     /// The dtype to compute in instead of I64, and its loop, if all operands have that dtype.
     pub fn of(&self, predicate: bool, out: &Strided, ins: &[Source]) -> Option<(DType, &Loop)> {
-        let strided = |source: &Source| if let Source::Strided(s) = source { Some(s.dtype) } else { None };
-        let dtype = if predicate { ins.iter().find_map(strided)? } else { out.dtype };
+        let typed = |source: &Source| match source {
+            Source::Strided(s) => Typed::Elements(s.dtype),
+            Source::Scalar(number) => Typed::Number(*number),
+        };
+        let ins: SmallVec<[Typed; 4]> = ins.iter().map(typed).collect();
+        self.for_types(predicate, out.dtype, &ins)
+    }
+
+    /// The same for an output and inputs of these dtypes.
+    pub fn for_types(&self, predicate: bool, out: DType, ins: &[Typed]) -> Option<(DType, &Loop)> {
+        let elements = |typed: &Typed| if let Typed::Elements(dtype) = typed { Some(*dtype) } else { None };
+        let dtype = if predicate { ins.iter().find_map(elements)? } else { out };
         let (element_loop, low, high) = match dtype {
             DType::I32 => (&self.i32, i64::from(i32::MIN), i64::from(i32::MAX)),
             DType::I16 => (&self.i16, i64::from(i16::MIN), i64::from(i16::MAX)),
@@ -39,11 +57,11 @@ impl Narrow {
             DType::Bool if predicate => (&self.u8, 0, 1),
             _ => return None,
         };
-        let fits = |source: &Source| match source {
-            Source::Strided(s) => s.dtype == dtype,
-            Source::Scalar(Scalar::Int(number)) => (low..=high).contains(number),
-            Source::Scalar(_) => false,
+        let fits = |typed: &Typed| match typed {
+            Typed::Elements(own) => *own == dtype,
+            Typed::Number(Scalar::Int(number)) => (low..=high).contains(number),
+            Typed::Number(_) => false,
         };
-        (ins.iter().all(fits) && (!predicate || out.dtype == DType::Bool)).then_some((dtype, element_loop))
+        (ins.iter().all(fits) && (!predicate || out == DType::Bool)).then_some((dtype, element_loop))
     }
 }

@@ -10,7 +10,8 @@ use crate::base::{ConjNeg, DType, Device, Dims, Error, Fault, Layout, Reduction,
 #[cfg(feature = "gpu")]
 use crate::capture;
 use crate::cpu;
-use crate::storage::Storage;
+use crate::cpu::group::code::Formula;
+use crate::storage::{Storage, access};
 use crate::tensor::Body;
 
 /// The device of these bodies; an error if they are on different ones.
@@ -47,25 +48,33 @@ impl<A, B> NotRun for (A, B) {}
 
 /// Calls the CPU kernel or the GPU kernel, by the device of the bodies; on device `meta` none. The form with `over` and
 /// `with` names all that the kernel uses, its bodies and other arguments, so that it can be captured; other kernels are
-/// refused during a capture.
+/// refused during a capture. What it only `reads` others can read meanwhile.
 macro_rules! fork {
-    (over [$($body:ident),+], with [$($other:ident),*], cpu: $cpu:expr, gpu: $gpu:expr) => {
+    (over [$($body:ident),+], $(reads [$($read:ident),+],)? with [$($other:ident),*], cpu: $cpu:expr, gpu: $gpu:expr) => {
         $crate::capture::run(
             |recorder: &mut $crate::capture::Recorder| {
-                $crate::operator::bodies::place_of(&[$(std::borrow::Borrow::borrow(&$body)),+])?;
+                $crate::operator::bodies::place_of(
+                    &[$(std::borrow::Borrow::borrow(&$body)),+ $(, $(std::borrow::Borrow::borrow(&$read)),+)?]
+                )?;
                 $(let $body = $crate::capture::Retain::retain(&$body, recorder)?;)+
+                $($(let $read = recorder.reading(|recorder| $crate::capture::Retain::retain(&$read, recorder))?;)+)?
                 $(let $other = $crate::capture::Retain::retain(&$other, recorder)?;)*
                 #[allow(unused_variables, reason = "some are the shader's alone")]
                 #[allow(clippy::needless_borrow, reason = "the kernel is shown what it otherwise owns")]
                 let run = move || -> $crate::base::Result<()> {
                     use $crate::capture::See;
                     $(let $body = $body.see();)+
+                    $($(let $read = $read.see();)+)?
                     $(let $other = $other.see();)*
-                    $crate::operator::bodies::fork!([$($body),+], cpu: $cpu, gpu: $gpu)
+                    $crate::operator::bodies::fork!([$($body),+ $(, $($read),+)?], cpu: $cpu, gpu: $gpu)
                 };
                 Ok(run)
             },
-            || $crate::operator::bodies::fork!([$(std::borrow::Borrow::borrow(&$body)),+], cpu: $cpu, gpu: $gpu),
+            || $crate::operator::bodies::fork!(
+                [$(std::borrow::Borrow::borrow(&$body)),+ $(, $(std::borrow::Borrow::borrow(&$read)),+)?],
+                cpu: $cpu,
+                gpu: $gpu
+            ),
         )
     };
     ([$($body:expr),+], cpu: $cpu:expr, gpu: $gpu:expr) => {
@@ -121,6 +130,9 @@ pub fn carry(out: &Body, src: &Body) -> Result<()> {
         return copy_part(out, src);
     }
     if to == from {
+        if access::is_captured() {
+            capture::describe(Formula::Copy, out, &[capture::Input::Body(src)])?;
+        }
         return fork!(over [out, src], with [], cpu: done(cpu::cast::copy(out.host()?, src.host()?)), gpu: crate::gpu::copy(out.gpu()?, src.gpu()?));
     }
     #[cfg(feature = "gpu")]
@@ -266,6 +278,9 @@ pub fn fill(out: &Body, value: Scalar) -> Result<()> {
         fill(&re, Scalar::Float(value.as_f64()))?;
         return fill(&im, Scalar::Float(value.imaginary()));
     }
+    if access::is_captured() {
+        capture::describe(Formula::Copy, out, &[capture::Input::Number(value)])?;
+    }
     fork!(over [out], with [value], cpu: done(cpu::cast::fill(out.host()?, value)), gpu: crate::gpu::fill(out.gpu()?, value))
 }
 
@@ -320,7 +335,7 @@ pub fn reduce(fold: Reduction, x: &Body, dims: &[usize], dtype: DType) -> Result
     }
     let out = Body::new(&kept, dtype, x.device())?;
     if out.numel() > 0 {
-        fork!(over [out, x], with [fold, dims], cpu: done(cpu::reduce::reduce(fold, out.host()?, x.host()?, dims)),
+        fork!(over [out], reads [x], with [fold, dims], cpu: done(cpu::reduce::reduce(fold, out.host()?, x.host()?, dims)),
             gpu: crate::gpu::reduce(fold, out.gpu()?, x.gpu()?, dims))?;
     }
     Ok(out)

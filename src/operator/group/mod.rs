@@ -1,6 +1,7 @@
 //! Programs of pointwise rows: values that are computed from the elements of tensors and from numbers. A program is
 //! lowered to groups, which run in one pass over memory. Optimizers are written as programs.
 
+mod kept;
 mod lower;
 mod run;
 

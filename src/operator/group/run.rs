@@ -12,6 +12,7 @@ use crate::cpu::pointwise::Loops;
 use crate::gpu::Expr;
 use crate::operator::bodies::overlap::{check_writable, overlaps};
 use crate::operator::group::Program;
+use crate::operator::group::kept::Kept;
 use crate::operator::group::lower::{Types, register_type};
 use crate::operator::inplace::write::Write;
 #[cfg(feature = "gpu")]
@@ -28,15 +29,15 @@ pub struct Rule {
 }
 
 /// The groups of a program, for operands of some dtypes.
-struct Lowered {
+pub(super) struct Lowered {
     dtypes: SmallVec<[DType; 8]>,
     /// For each scalar, true if it is on the GPU, so that the kernel reads it and the host does not know its
     /// value.
-    on_gpu: SmallVec<[bool; 4]>,
+    pub(super) on_gpu: SmallVec<[bool; 4]>,
     rounds: bool,
     /// The types of the operands' registers.
     types: SmallVec<[DType; 8]>,
-    loops: Group<&'static Loops>,
+    pub(super) loops: Group<&'static Loops>,
     #[cfg(feature = "gpu")]
     shader: Group<Expr>,
     /// The group that updates scalars on the GPU.
@@ -135,43 +136,76 @@ impl Rule {
         let permit = is_captured.then(Permit::new);
         let Some(items) = self.read(run, count)? else { return Ok(false) };
         drop(permit);
-        let write = || {
-            if is_captured && self.capture(run)?.is_none() {
-                return Ok(());
-            }
-            let _permit = is_captured.then(Permit::new);
-            self.write(run, &items)
-        };
+        let write = || capture::run(|recorder| self.keep(recorder, run, &items), || self.write(run, &items));
         Write::put_all(&items.writes, write).map(|()| true)
     }
 
-    /// Captures the run as one kernel. A replay reads scalars of the host and writes them back.
+    /// Keeps the run for replays, which read scalars of the host and write them back.
     #[cold]
-    fn capture(self: &Arc<Self>, run: &Run) -> Result<Option<Permit>> {
-        capture::record(|recorder| {
-            let mut keep = |tensor: &Tensor| recorder.stand_in(&tensor.body()).map(Tensor::new);
-            let mut operands = Vec::with_capacity(run.operands.len());
-            for list in run.operands {
-                operands.push(list.iter().map(&mut keep).collect::<Result<Vec<_>>>()?);
+    fn keep(
+        self: &Arc<Self>,
+        recorder: &mut capture::Recorder,
+        run: &Run,
+        items: &Items,
+    ) -> Result<impl Fn() -> Result<()> + Send + Sync + use<>> {
+        let mut keep = |tensor: &Tensor| recorder.stand_in(&tensor.body()).map(Tensor::new);
+        let mut operands = Vec::with_capacity(run.operands.len());
+        for list in run.operands {
+            operands.push(list.iter().map(&mut keep).collect::<Result<Vec<_>>>()?);
+        }
+        let mut scalars = Vec::with_capacity(run.scalars.len());
+        for kind in run.scalars {
+            scalars.push(match kind {
+                Scalars::One(tensor) => Scalars::One(keep(tensor)?),
+                Scalars::Each(list) => Scalars::Each(list.iter().map(&mut keep).collect::<Result<_>>()?),
+            });
+        }
+        let kept = self.kept(items, &operands, &scalars);
+        let (rule, numbers, rounds) = (Arc::clone(self), run.numbers.to_vec(), run.rounds);
+        let live: Vec<_> = run.live.iter().map(|&(at, index)| (at, recorder.live_number(index))).collect();
+        Ok(move || {
+            let mut numbers: SmallVec<[f64; 8]> = SmallVec::from_slice(&numbers);
+            live.iter().for_each(|(at, number)| numbers[*at] = number.get());
+            match &kept {
+                Some(kept) => kept.run(&numbers),
+                None => {
+                    let run =
+                        Run { operands: &operands, scalars: &scalars, numbers: &numbers, live: &[], rounds };
+                    rule.run(&run).map(|_| ())
+                }
             }
-            let mut scalars = Vec::with_capacity(run.scalars.len());
-            for kind in run.scalars {
-                scalars.push(match kind {
-                    Scalars::One(tensor) => Scalars::One(keep(tensor)?),
-                    Scalars::Each(list) => Scalars::Each(list.iter().map(&mut keep).collect::<Result<_>>()?),
-                });
-            }
-            let (rule, numbers, rounds) = (Arc::clone(self), run.numbers.to_vec(), run.rounds);
-            let live: Vec<_> =
-                run.live.iter().map(|&(at, index)| (at, recorder.live_number(index))).collect();
-            Ok(move || {
-                let mut numbers: SmallVec<[f64; 8]> = SmallVec::from_slice(&numbers);
-                live.iter().for_each(|(at, number)| numbers[*at] = number.get());
-                let run =
-                    Run { operands: &operands, scalars: &scalars, numbers: &numbers, live: &[], rounds };
-                rule.run(&run).map(|_| ())
-            })
         })
+    }
+
+    /// The run over stand-ins as a kept one, if each item is in memory of its own.
+    fn kept(self: &Arc<Self>, items: &Items, operands: &[Vec<Tensor>], scalars: &[Scalars]) -> Option<Kept> {
+        let is_typed = self.program.is_typed();
+        let count = items.lowered.len();
+        let span = |body: &Body| {
+            let start = body.storage.address()? + body.layout.offset * body.dtype.size();
+            Some((start, start + body.numel() * body.dtype.size()))
+        };
+        let host_scalars = || (0..count).flat_map(|i| scalars.iter().map(move |list| list.at(i)));
+        let mut spans = items.bodies.iter().map(|body| span(body)).collect::<Option<Vec<_>>>()?;
+        spans.sort_unstable();
+        let is_apart = spans.windows(2).all(|pair| pair[0].1 <= pair[1].0);
+        let is_plain = items.bodies.iter().all(|body| body.conj_neg.is_none());
+        let on_host = items.lowered.iter().all(|lowered| !lowered.on_gpu.contains(&true));
+        if !(is_apart && is_plain && on_host) {
+            return None;
+        }
+        let part = |body: BodyRef| {
+            if body.dtype.is_complex() && !is_typed { body.as_parts() } else { (*body).clone() }
+        };
+        let bodies =
+            (0..count).flat_map(|i| operands.iter().map(move |list| &list[i])).map(|own| part(own.body()));
+        let singles =
+            host_scalars().map(|own| Some((*own?.body()).clone())).collect::<Option<Vec<Body>>>()?;
+        Kept::new(self, &items.lowered, bodies.collect(), singles)
+    }
+
+    pub(super) fn program(&self) -> &Program {
+        &self.program
     }
 
     /// The checked items, one for each position of the lists; `None` if one of them needs operators instead.
@@ -397,9 +431,15 @@ struct Items<'a> {
 
 /// A tensor of one element; the value is NaN if the host does not know it.
 #[derive(Clone, Copy)]
-struct Single {
-    value: f64,
-    dtype: DType,
+pub(super) struct Single {
+    pub(super) value: f64,
+    pub(super) dtype: DType,
+}
+
+impl Single {
+    pub(super) fn is_same(&self, other: &Single) -> bool {
+        self.value.to_bits() == other.value.to_bits() && self.dtype == other.dtype
+    }
 }
 
 impl<'a> Items<'a> {
@@ -415,9 +455,8 @@ impl<'a> Items<'a> {
     }
 
     fn have_same_numbers(&self, i: usize, j: usize) -> bool {
-        let same = |(a, b): (&Single, &Single)| a.value.to_bits() == b.value.to_bits() && a.dtype == b.dtype;
         Arc::ptr_eq(&self.lowered[i], &self.lowered[j])
-            && self.scalars(i).iter().zip(self.scalars(j)).all(same)
+            && self.scalars(i).iter().zip(self.scalars(j)).all(|(a, b)| a.is_same(b))
     }
 }
 

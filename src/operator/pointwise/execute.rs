@@ -2,6 +2,7 @@
 
 use crate::base::{DType, Fault, Layout, Result, Scalar};
 use crate::capture;
+use crate::cpu::group::code::Formula;
 use crate::cpu::pointwise::{Source, packed_bytes, run};
 use crate::operator::bodies;
 #[cfg(feature = "gpu")]
@@ -37,18 +38,22 @@ pub fn execute(
     inputs: &[Input],
 ) -> Result<()> {
     let plain = |input: &Input| !matches!(input, Input::Body(body) if !body.conj_neg.is_none());
-    if out.conj_neg.is_none() && inputs.iter().all(plain) {
-        let permit = if access::is_captured() {
-            capture_kernel(name, expr, compute, out, inputs)?
-        } else {
-            Some(None)
-        };
-        return permit.map_or(Ok(()), |_permit| run_kernel(name, expr, compute, out, inputs));
+    if !(out.conj_neg.is_none() && inputs.iter().all(plain)) {
+        return crate::operator::bodies::conj_neg::execute(name, expr, compute, out, inputs);
     }
-    crate::operator::bodies::conj_neg::execute(name, expr, compute, out, inputs)
+    if access::is_captured() && out.numel() > 0 && !out.device().is_meta() {
+        return capture_kernel(name, expr, compute, out, inputs);
+    }
+    run_kernel(name, expr, compute, out, inputs)
 }
 
-/// Returns the permit to run the kernel now; `None` if only replays run it.
+fn described_input<'a>(input: &Input<'a>) -> capture::Input<'a> {
+    match input {
+        Input::Body(body) => capture::Input::Body(body),
+        Input::Scalar(number) => capture::Input::Number(*number),
+    }
+}
+
 #[cold]
 fn capture_kernel(
     name: &'static str,
@@ -56,14 +61,16 @@ fn capture_kernel(
     compute: DType,
     out: &Body,
     inputs: &[Input],
-) -> Result<Option<Option<access::Permit>>> {
+) -> Result<()> {
     /// An operand that is kept for replays.
     enum Kept {
         Body(Body),
         Scalar(Scalar),
     }
-    if out.numel() == 0 || out.device().is_meta() {
-        return Ok(None);
+    let is_by_parts = compute.is_complex() && expr.of_parts.is_some();
+    if expr.loops.of(compute).is_some() && !is_by_parts {
+        let described: SmallVec<[capture::Input; 4]> = inputs.iter().map(described_input).collect();
+        capture::describe(Formula::Row { loops: &expr.loops, compute }, out, &described)?;
     }
     let keep = |recorder: &mut capture::Recorder| {
         let out = recorder.stand_in(out)?;
@@ -81,7 +88,7 @@ fn capture_kernel(
             run_kernel(name, expr, compute, &out, &inputs)
         })
     };
-    Ok(capture::record(keep)?.map(Some))
+    capture::run(keep, || run_kernel(name, expr, compute, out, inputs))
 }
 
 #[inline]
@@ -108,7 +115,13 @@ fn run_kernel(
     // A function of the parts uses the vectorized real kernel.
     if let (true, Some(row), [Input::Body(x)]) = (compute.is_complex(), expr.of_parts, inputs) {
         let [re, im] = bodies::parts(x)?;
-        return execute(name, &row().forward, compute.to_real(), out, &[Input::Body(&im), Input::Body(&re)]);
+        return run_kernel(
+            name,
+            &row().forward,
+            compute.to_real(),
+            out,
+            &[Input::Body(&im), Input::Body(&re)],
+        );
     }
     let last = || if let Input::Scalar(number) = inputs.last()? { Some(*number) } else { None };
     let Some(kernel) = expr.loop_for_number(last, compute).or_else(|| expr.loops.of(compute)) else {

@@ -14,7 +14,7 @@ pub(crate) fn multiply(out: &Body, a: &Body, b: &Body, alpha: f64, beta: f64) ->
     if out.dtype.is_complex() {
         return multiply_parts(out, a, b, alpha, beta);
     }
-    fork!(over [out, a, b], with [alpha, beta], cpu: crate::cpu::matmul::matmul(out.host()?, a.host()?, b.host()?, alpha, beta),
+    fork!(over [out], reads [a, b], with [alpha, beta], cpu: crate::cpu::matmul::matmul(out.host()?, a.host()?, b.host()?, alpha, beta),
     gpu: crate::gpu::matmul(out.gpu()?, a.gpu()?, b.gpu()?, alpha, beta))
 }
 

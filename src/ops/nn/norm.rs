@@ -138,7 +138,7 @@ fn normalize_rows(
     let lines = lines_of(&shape, normalized);
     let new = |shape: &[usize]| Body::new(shape, wide(dtype), x.device());
     let (x, out, mean, rstd) = (dense(x, wide(dtype))?, new(&shape)?, new(&lines)?, new(&lines)?);
-    fork!(over [out, x], with [mean, rstd, weight, bias, n, eps, centred],
+    fork!(over [out], reads [x], with [mean, rstd, weight, bias, n, eps, centred],
     cpu: {
         let (mean, rstd) = (centred.then(|| mean.host()).transpose()?, rstd.host()?);
         let with = kernel::Layer { mean, rstd, weight: host(&weight)?, bias: host(&bias)? };

@@ -31,7 +31,7 @@ fn mean_over(x: &Body, dims: &[usize]) -> Result<Body> {
     }
     let out = Body::new(&kept, x.dtype, x.device())?;
     if out.numel() > 0 {
-        fork!(over [out, x], with [dims], cpu: done(crate::cpu::reduce::mean(out.host()?, x.host()?, dims)),
+        fork!(over [out], reads [x], with [dims], cpu: done(crate::cpu::reduce::mean(out.host()?, x.host()?, dims)),
             gpu: crate::gpu::mean(out.gpu()?, x.gpu()?, dims))?;
     }
     Ok(out)

@@ -25,7 +25,7 @@ fn apply_softmax(op: &'static str, input: &Tensor, dim: i64, log: bool) -> Resul
         // If the rows' stride differs from that of the result, copying them all first is faster.
         let across = out.device().is_cpu() && x.layout.strides.last() != out.layout.strides.last();
         let x = if across { crate::operator::bodies::duplicate(&x)? } else { x };
-        fork!(over [out, x], with [dim, log], cpu: crate::cpu::softmax::softmax(out.host()?, x.host()?, dim, log),
+        fork!(over [out], reads [x], with [dim, log], cpu: crate::cpu::softmax::softmax(out.host()?, x.host()?, dim, log),
             gpu: crate::gpu::softmax(out.gpu()?, x.gpu()?, dim, log))?;
     }
     Ok(with_shape(out, &input.shape()))
@@ -38,7 +38,7 @@ fn softmax_gradient(g: &Body, y: &Body, dim: i64, log: bool) -> Result<Body> {
     let dim = wrap_dim(dim, y.layout.ndim())?;
     let out = Body::new(y.shape(), y.dtype, y.device())?;
     if out.numel() > 0 {
-        fork!(over [out, g, y], with [dim, log],
+        fork!(over [out], reads [g, y], with [dim, log],
             cpu: crate::cpu::softmax::softmax_backward(out.host()?, g.host()?, y.host()?, dim, log),
             gpu: crate::gpu::softmax_backward(out.gpu()?, g.gpu()?, y.gpu()?, dim, log))?;
     }

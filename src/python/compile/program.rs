@@ -116,6 +116,36 @@ impl PyCapturedProgram {
         ToObject(self.0.kernels())
     }
 
+    /// The number of kernels and groups that a replay runs.
+    #[getter]
+    fn units(&self) -> ToObject<usize> {
+        ToObject(self.0.units())
+    }
+
+    /// The number of groups.
+    #[getter]
+    fn groups(&self) -> ToObject<usize> {
+        ToObject(self.0.counts().groups)
+    }
+
+    /// The number of instructions in all groups.
+    #[getter]
+    fn instructions(&self) -> ToObject<usize> {
+        ToObject(self.0.counts().instructions)
+    }
+
+    /// The bytes that a replay reads and writes.
+    #[getter]
+    fn traffic(&self) -> ToObject<usize> {
+        ToObject(self.0.counts().bytes)
+    }
+
+    /// The bytes that kernels would read and write without groups.
+    #[getter]
+    fn bytes_apart(&self) -> ToObject<usize> {
+        ToObject(self.0.counts().bytes_apart)
+    }
+
     /// The bytes of memory that only these kernels reach.
     #[getter]
     fn bytes(&self) -> ToObject<usize> {

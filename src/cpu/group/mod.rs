@@ -1,6 +1,10 @@
 //! Runs a group over the elements of several tensors: all of its instructions for one tile after another, while the tile
 //! stays in the cache. Memory is read once, and no intermediate tensor is made.
 
+pub mod code;
+mod single;
+mod tiles;
+
 use super::cast::convert::{Conversion, narrow, widen};
 use super::cast::tile::{Tile, tile_len};
 use super::par::{GRAIN, ranges};
@@ -14,6 +18,9 @@ use smallvec::SmallVec;
 use std::array::from_fn;
 use std::ops::Range;
 use std::ptr::{null, null_mut};
+
+pub use single::Single;
+pub use tiles::Tiles;
 
 /// The largest number of operands of a group.
 pub const MAX_OPERANDS: usize = 8;

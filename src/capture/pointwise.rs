@@ -1,0 +1,238 @@
+//! What a capture knows of a pointwise kernel: enough to compute it in a group instead.
+
+use crate::base::{DType, Dims, Scalar};
+use crate::cpu::group::code::{Element, Formula, Reach};
+use crate::tensor::Body;
+use smallvec::SmallVec;
+
+/// What a kernel reads or writes, before it is known where that is.
+pub enum Input<'a> {
+    Body(&'a Body),
+    Number(Scalar),
+}
+
+/// A body over the memory of a slot.
+#[derive(Clone)]
+pub struct At {
+    pub slot: usize,
+    /// The body over the slot's stand-in.
+    pub body: Body,
+}
+
+/// An input of a described kernel.
+#[derive(Clone)]
+pub enum Source {
+    Body(At),
+    Number(Scalar),
+}
+
+/// A kernel that computes each element of a result from the same element of its inputs.
+pub struct Pointwise {
+    pub formula: Formula,
+    pub out: At,
+    pub inputs: SmallVec<[Source; 4]>,
+}
+
+/// The elements of a body, as a group reaches them.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Access {
+    pub slot: usize,
+    pub dtype: DType,
+    /// The first byte, and one past the last.
+    pub start: usize,
+    pub end: usize,
+    /// The strides of rows count dimensions of the kernel's own.
+    pub reach: Reach,
+}
+
+impl Access {
+    /// True if no byte is in both.
+    pub fn is_apart(&self, other: &Access) -> bool {
+        self.end <= other.start || other.end <= self.start
+    }
+
+    /// True if both are the same dense elements.
+    pub fn is_same(&self, other: &Access) -> bool {
+        let key = |own: &Access| (own.slot, own.dtype, own.start, own.end);
+        key(self) == key(other) && self.reach == Reach::Dense && other.reach == Reach::Dense
+    }
+}
+
+/// An argument of a kernel in a group.
+#[derive(Clone)]
+pub enum Argument {
+    Memory(Access),
+    Number(Scalar),
+    Constant(Element),
+}
+
+/// A kernel as a group computes it: over elements that are counted in the order of the result's memory.
+pub struct Counted {
+    pub formula: Formula,
+    /// The sizes of the dimensions, of which neighbours are joined where all operands allow it.
+    pub shape: Dims,
+    pub args: SmallVec<[Argument; 4]>,
+    pub out: Access,
+}
+
+/// Shorter rows are not worth being gathered.
+const SHORTEST: usize = 8;
+
+impl Pointwise {
+    /// The kernel in the order of its result's memory; `None` if an operand does not suit groups.
+    pub fn counted(&self) -> Option<Counted> {
+        let shape = &self.out.body.layout.shape;
+        let mut dims: SmallVec<[usize; 6]> = (0..shape.len()).filter(|&d| shape[d] != 1).collect();
+        let own = &self.out.body.layout.strides;
+        dims.sort_by_key(|&d| std::cmp::Reverse(own[d]));
+        let mut strides: SmallVec<[Dims; 5]> = SmallVec::new();
+        let pick = |strides: &[usize]| dims.iter().map(|&d| strides[d]).collect::<Dims>();
+        strides.push(pick(own));
+        for input in &self.inputs {
+            if let Source::Body(at) = input {
+                let layout = &at.body.layout;
+                strides.push(pick(&match layout.shape == *shape {
+                    true => layout.strides.clone(),
+                    false => layout.broadcast_to(shape).strides,
+                }));
+            }
+        }
+        let (shape, strides) = joined(dims.iter().map(|&d| shape[d]), &strides);
+        let access = |at: &At, strides: &Dims| {
+            let (body, size) = (&at.body, at.body.dtype.size());
+            let dense = dense_strides(&shape);
+            let reach = match strides {
+                strides if *strides == dense => Reach::Dense,
+                strides if strides.iter().all(|&stride| stride == 0) => Reach::Single,
+                strides if strides.last().is_some_and(|&s| s <= 1) && *shape.last()? >= SHORTEST => {
+                    Reach::Rows(strides.clone())
+                }
+                _ => return None,
+            };
+            let (start, end) = (body.layout.offset * size, body.layout.end() * size);
+            Some(Access { slot: at.slot, dtype: body.dtype, start, end, reach })
+        };
+        let mut strides = strides.iter();
+        let out = access(&self.out, strides.next()?)?;
+        if out.reach != Reach::Dense {
+            return None;
+        }
+        let mut args = SmallVec::new();
+        for input in &self.inputs {
+            args.push(match input {
+                Source::Body(at) => Argument::Memory(access(at, strides.next()?)?),
+                Source::Number(number) => Argument::Number(*number),
+            });
+        }
+        Some(Counted { formula: self.formula, shape, args, out })
+    }
+}
+
+/// The strides of a dense operand.
+fn dense_strides(shape: &[usize]) -> Dims {
+    crate::base::contiguous_strides(shape)
+}
+
+/// Joins neighbouring dimensions that all operands step through as one.
+fn joined(sizes: impl Iterator<Item = usize>, strides: &[Dims]) -> (Dims, Vec<Dims>) {
+    let (mut shape, mut joined) = (Dims::new(), vec![Dims::new(); strides.len()]);
+    for (d, size) in sizes.enumerate() {
+        let fits = |(own, all): (&Dims, &Dims)| own.last().is_some_and(|&last| last == size * all[d]);
+        if !shape.is_empty() && joined.iter().zip(strides).all(fits) {
+            let last = shape.len() - 1;
+            shape[last] *= size;
+            joined.iter_mut().zip(strides).for_each(|(own, all)| own[last] = all[d]);
+        } else {
+            shape.push(size);
+            joined.iter_mut().zip(strides).for_each(|(own, all)| own.push(all[d]));
+        }
+    }
+    (shape, joined)
+}
+
+/// The sizes of dimensions, as the number of elements that are inside of each, from the innermost on. Groups count the
+/// elements of kernels whose dimensions differ, as long as one division of the whole suits all.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Space {
+    pub n: usize,
+    inside: SmallVec<[usize; 6]>,
+}
+
+impl Space {
+    pub fn of(shape: &[usize]) -> Space {
+        let (mut inside, mut n) = (SmallVec::new(), 1);
+        for &size in shape.iter().rev() {
+            inside.push(n);
+            n *= size;
+        }
+        Space { n, inside }
+    }
+
+    /// The space whose dimensions divide those of both, if there is one.
+    pub fn refined(&self, other: &Space) -> Option<Space> {
+        if self.inside == other.inside && self.n == other.n {
+            return Some(self.clone());
+        }
+        let mut inside: SmallVec<[usize; 6]> = self.inside.iter().chain(&other.inside).copied().collect();
+        inside.sort_unstable();
+        inside.dedup();
+        let n = self.n;
+        let divides = (1..inside.len()).all(|k| inside[k] % inside[k - 1] == 0);
+        (divides && other.n == n).then_some(Space { n, inside })
+    }
+
+    /// The sizes of the dimensions.
+    pub fn shape(&self) -> Dims {
+        let outer = self.inside.iter().skip(1).chain([&self.n]);
+        let mut shape: Dims = self.inside.iter().zip(outer).map(|(own, outer)| outer / own).collect();
+        shape.reverse();
+        shape
+    }
+
+    /// The strides of an operand of a kernel with dimensions `shape`, in the dimensions of this space.
+    pub fn strides(&self, shape: &[usize], strides: &[usize]) -> Dims {
+        let mut restrided = Dims::new();
+        let (mut d, mut inner) = (shape.len(), 1);
+        for (k, &inside) in self.inside.iter().enumerate() {
+            let _ = k;
+            while d > 0 && inside >= inner * shape[d - 1] {
+                d -= 1;
+                inner *= shape[d];
+            }
+            restrided.push(if d > 0 { strides[d - 1] * (inside / inner) } else { 0 });
+        }
+        restrided.reverse();
+        restrided
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spaces_are_refined_and_strides_follow() {
+        let (rows, flat, halves) = (Space::of(&[4, 6]), Space::of(&[24]), Space::of(&[8, 3]));
+        assert_eq!(rows.refined(&flat), Some(rows.clone()));
+        let both = rows.refined(&halves).map(|space| space.shape().to_vec());
+        assert_eq!(both, Some(vec![4, 2, 3]));
+        assert_eq!(rows.refined(&Space::of(&[6, 4])), None);
+        assert_eq!(rows.refined(&Space::of(&[4, 3])), None);
+        let space = Space::of(&[4, 2, 3]);
+        assert_eq!(space.strides(&[4, 6], &[0, 1]).as_slice(), [0, 3, 1]);
+        assert_eq!(space.strides(&[8, 3], &[1, 0]).as_slice(), [2, 1, 0]);
+        assert_eq!(space.strides(&[24], &[0]).as_slice(), [0, 0, 0]);
+        assert_eq!(flat.shape().as_slice(), [24]);
+    }
+
+    #[test]
+    fn dimensions_are_joined_where_all_operands_allow_it() {
+        let dims = |all: &[usize]| Dims::from_slice(all);
+        let (shape, strides) = joined([2, 3, 4].into_iter(), &[dims(&[12, 4, 1]), dims(&[0, 0, 1])]);
+        assert_eq!((shape.as_slice(), strides[1].as_slice()), (&[6, 4][..], &[0, 1][..]));
+        let (shape, _) = joined([2, 3, 4].into_iter(), &[dims(&[12, 4, 1]), dims(&[3, 1, 0])]);
+        assert_eq!(shape.as_slice(), [6, 4]);
+        let (shape, _) = joined([2, 3, 4].into_iter(), &[dims(&[12, 4, 1]), dims(&[0, 1, 0])]);
+        assert_eq!(shape.as_slice(), [2, 3, 4]);
+    }
+}
