@@ -371,3 +371,46 @@ def test_on_the_gpu():
     before = w.detach().cpu()
     optimizer.step()
     assert (before - w.detach().cpu()).sum(1).tolist() == pytest.approx([0, 0.3, 0, 0.3, 0], abs=1e-5)
+
+
+@pytest.mark.parametrize("wide", [1, 2])
+@pytest.mark.parametrize("name, options", [("SGD", {}), ("SGD", {"momentum": 0.5}), ("Adagrad", {"lr_decay": 0.1})])
+@pytest.mark.parametrize("rate", [0.1, "tensor"])
+def test_steps_over_any_sparse_dimensions(name, options, rate, wide):
+    """A gradient that is set by hand, with an element in two parts, moves a parameter as the dense one does."""
+
+    def path(sparse):
+        x = T.arange(6.0, dtype=T.float64).reshape(2, 3).requires_grad_()
+        optimizer = getattr(T.optim, name)([x], lr=T.tensor(0.1) if rate == "tensor" else rate, **options)
+        for _ in range(3):
+            g = x.detach() * T.tensor([[1.0, 0, 1], [0, 0, 0]], dtype=T.float64)
+            part = T.tensor([[0, 0, 0, 0], [0, 0, 2, 2]] if wide == 2 else [[0, 0]])
+            values = (
+                T.stack([g[0, 0] / 4, g[0, 0] * 3 / 4, g[0, 2] / 2, g[0, 2] / 2]) if wide == 2 else g[:1] / T.tensor([[2], [2]])
+            )
+            x.grad = T.sparse_coo_tensor(part, values, (2, 3), check_invariants=True) if sparse else g
+            optimizer.step()
+        return x.detach()
+
+    assert T.allclose(path(True), path(False), rtol=1e-7)
+
+
+@pytest.mark.gradiron
+def test_bad_places_are_found():
+    """Places outside of the tensor reach no memory: sums with dense gradients and updates raise an error."""
+
+    class Outside(T.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.sum()
+
+        @staticmethod
+        def backward(ctx, g):
+            return T.sparse_coo_tensor([[7]], T.ones(1, 3, dtype=T.float64), (5, 3))
+
+    w = cases.table(T)
+    Outside.apply(w).backward()
+    with pytest.raises((RuntimeError, IndexError), match="out of"):
+        w.sum().backward()
+    with pytest.raises((RuntimeError, IndexError), match="out of"):
+        T.optim.SGD([w], lr=0.1).step()
