@@ -20,7 +20,7 @@ from ._dynamic import Axes, axes_by_name, axes_by_shape, other_sizes
 from ._modes import OperatorExportTypes, TrainingMode, select_model_mode_for_export
 from ._program import ONNXProgram, position
 from ._tracing import named_tensors, trace
-from ._translation import is_constant, merge, translate
+from ._translation import axes_of_outputs, is_constant, merge, translate
 from ._writer import Value, Writer, load_onnx
 from .errors import OnnxExporterError
 
@@ -184,6 +184,7 @@ def _program(
         others: list[Any] = []
         if any(axes):
             others = other_sizes(inputs.tensors, axes, lambda resized: trace(model, names, resized, inputs.call))
+    same = axes_of_outputs([tracer, *others], axes)
     merge(tracer, others)
     writer, given, results = translate(tracer, opset, fold, output_names)
     outputs = _named_outputs(writer, results, output_names)
@@ -196,7 +197,10 @@ def _program(
     return ONNXProgram(
         writer.nodes,
         list(zip(given, axes, strict=True)),
-        [(value, _labelled(value, labels.get(value.name, {}))) for value in outputs],
+        [
+            (value, _labelled(value, {**named, **labels.get(value.name, {})}))
+            for value, named in zip(outputs, same, strict=True)
+        ],
         writer.initializers,
         frozenset(tracer.held),
         opset,
