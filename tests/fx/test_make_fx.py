@@ -36,6 +36,7 @@ FUNCTIONS = {
     "python": (lambda x: F.interpolate(F.gelu(x)[None], scale_factor=2.0), lambda: (T.rand(3, 3),)),
     "module": (model, lambda: (T.rand(2, 3),)),
     "constants": (lambda x: x + T.tensor([1.0, 2.0, 3.0]).add_(1), lambda: (T.rand(3, 3),)),
+    "transformer": (T.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval(), lambda: (T.rand(2, 3, 4),)),
     "where": (lambda x: x.where(x > 0.5, x * 2), lambda: (T.rand(3, 3),)),
     "indices": (lambda x: T.ones(9)[(x * 8).long()] ** x, lambda: (T.rand(3, 3),)),
     "writes": (lambda x: (y := x.clone(), y.__setitem__(0, 5.0))[0], lambda: (T.rand(3, 3),)),

@@ -25,7 +25,11 @@ def test_axes_have_the_names_that_are_given():
     program = exported(lambda x: x + 1, T.ones(2, 3), input_names=["x"], output_names=["out"], dynamic_axes=axes)
     graph = program.model_proto.graph
     assert sizes(graph.input[0]) == ["batch", "width"]
-    assert sizes(graph.output[0]) == ["out_dynamic_axes_1", "out_dim_1"]
+    assert sizes(graph.output[0]) == ["out_dynamic_axes_1", "width"]
+    program = exported(lambda x: (x.T, x.repeat(2, 1), x.sum()), T.ones(2, 3), dynamic_axes={"x": {0: "a", 1: "b"}})
+    assert [sizes(each) for each in program.model_proto.graph.output] == [["b", "a"], ["repeat_dim_0", "b"], []]
+    program = exported(lambda x: x.T, T.ones(2, 2), dynamic_axes={"x": {0: "a", 1: "b"}})
+    assert {"a", "b"}.isdisjoint(sizes(program.model_proto.graph.output[0]))  # either could be meant
     fixed = exported(lambda x: x + 1, T.ones(2, 3)).model_proto.graph
     assert sizes(fixed.input[0]) == sizes(fixed.output[0]) == [2, 3]
 

@@ -97,6 +97,9 @@ def test_options(tmp_path):
         T.onnx.export(model, (x,), input_names=["a", "b"])
     with pytest.raises(RuntimeError, match=r"number of output names provided \(2\) exceeded number of outputs \(1\)"):
         T.onnx.export(model, (x,), output_names=["a", "b"])
+    for names in ({"input_names": ["weight"]}, {"output_names": ["input"]}):
+        with pytest.raises(ValueError, match="two of the inputs, outputs and parameters are named"):
+            T.onnx.export(model, (x,), **names)
     with pytest.raises(T.onnx.OnnxExporterError, match="tensors of torch.complex64 cannot be exported"):
         T.onnx.export(lambda x: x, (T.ones(2, dtype=T.complex64),))
     with pytest.raises(T.onnx.OnnxExporterError, match="the module returns a str, which is no tensor"):

@@ -173,6 +173,23 @@ def test_parameters_and_buffers_are_read_by_name_and_written():
         assert T.allclose(found, expected)
 
 
+def test_a_module_knows_that_it_is_exported():
+    class Module(T.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = T.nn.Parameter(T.ones(2))
+
+        def forward(self, weight, unused):
+            assert T.onnx.is_in_onnx_export() and T.compiler.is_exporting() and T.compiler.is_compiling()
+            return self.weight + weight
+
+    program = T.onnx.export(Module().eval(), (T.ones(2), T.ones(3)))
+    onnx.checker.check_model(program.model_proto, full_check=True)
+    assert [each.name for each in program.model_proto.graph.input] == ["weight_1", "unused"]
+    assert program(T.ones(2), T.ones(3))[0].tolist() == [2, 2]
+    assert not (T.onnx.is_in_onnx_export() or T.compiler.is_exporting() or T.compiler.is_compiling())
+
+
 def test_arguments_by_name_and_functions():
     program = T.onnx.export(lambda x, *, scale: x * scale, (T.ones(2),), kwargs={"scale": T.full((2,), 3.0)}, verify=True)
     assert program.call_reference(T.ones(2), scale=T.full((2,), 4.0))[0].tolist() == [4, 4]

@@ -7,7 +7,7 @@ import inspect
 import itertools
 import os
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import gradiron
@@ -19,8 +19,8 @@ from ..utils import _pytree as pytree
 from ._dynamic import Axes, axes_by_name, axes_by_shape, other_sizes
 from ._modes import OperatorExportTypes, TrainingMode, select_model_mode_for_export
 from ._program import ONNXProgram, position
-from ._tracing import trace
-from ._translation import is_constant, merge, translate
+from ._tracing import named_tensors, trace
+from ._translation import axes_of_outputs, is_constant, merge, translate
 from ._writer import Value, Writer, load_onnx
 from .errors import OnnxExporterError
 
@@ -82,7 +82,13 @@ class _Inputs:
         for name, value in self.parts():
             count = sum(isinstance(leaf, Tensor) for leaf in pytree.tree_leaves(value))
             found += [name] if isinstance(value, Tensor) else [f"{name}_{at}" for at in range(count)]
-        return [*given, *found[len(given) :]]
+        # An input that has the name of a parameter gets another one, unless the caller chose it.
+        names, taken = list(given), {*named_tensors(self.model), *given}
+        for name in found[len(given) :]:
+            wishes = itertools.chain((name,), (f"{name}_{at}" for at in itertools.count(1)))
+            names.append(next(wish for wish in wishes if wish not in taken))
+            taken.add(names[-1])
+        return names
 
     def axes(self, shapes: Any) -> list[Axes]:
         """The dynamic axes of each tensor, as a `dynamic_shapes` declares them."""
@@ -127,6 +133,15 @@ def _named_outputs(writer: Writer, outputs: Sequence[Any], names: Sequence[str])
     return found
 
 
+def _require_distinct(*groups: Iterable[str]) -> None:
+    """Raises an error if inputs, outputs and parameters share a name."""
+    seen: set[str] = set()
+    for name in itertools.chain(*groups):
+        if name in seen:
+            raise ValueError(f"two of the inputs, outputs and parameters are named '{name}'; give others in input_names")
+        seen.add(name)
+
+
 def _same_sizes(tensors: Sequence[Tensor], axes: Sequence[Axes]) -> None:
     """Raises an error if two axes of one name have two sizes."""
     sizes: dict[str, int] = {}
@@ -169,10 +184,12 @@ def _program(
         others: list[Any] = []
         if any(axes):
             others = other_sizes(inputs.tensors, axes, lambda resized: trace(model, names, resized, inputs.call))
+    same = axes_of_outputs([tracer, *others], axes)
     merge(tracer, others)
     writer, given, results = translate(tracer, opset, fold, output_names)
     outputs = _named_outputs(writer, results, output_names)
     writer.prune(value.name for value in outputs)
+    _require_distinct(names, writer.initializers, (value.name for value in outputs))
     for name in dynamic_axes:
         if name not in names and all(name != value.name for value in outputs):
             warnings.warn(f"Provided key {name} for dynamic axes is not a valid input/output name", UserWarning, stacklevel=4)
@@ -180,7 +197,10 @@ def _program(
     return ONNXProgram(
         writer.nodes,
         list(zip(given, axes, strict=True)),
-        [(value, _labelled(value, labels.get(value.name, {}))) for value in outputs],
+        [
+            (value, _labelled(value, {**named, **labels.get(value.name, {})}))
+            for value, named in zip(outputs, same, strict=True)
+        ],
         writer.initializers,
         frozenset(tracer.held),
         opset,

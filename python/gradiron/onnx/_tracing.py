@@ -56,8 +56,9 @@ def public_name(path: str) -> str:
         return path
     if rooms[1:2] == ["ops"]:
         return path.removeprefix("torch.ops.")
-    if rooms[-1:] == ["Tensor"] and find_form(f"Tensor.{name}"):
-        return f"Tensor.{name}"
+    whole = ".".join((*rooms[1:], name))
+    if find_form(whole):
+        return whole  # a method or a function of `nn.functional` that takes its arguments otherwise than others of its name
     return f"{rooms[-1]}.{name}" if rooms and rooms[-1] in _ROOMS else name
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gradiron
@@ -18,7 +18,7 @@ from ._tracing import ExportTracer
 from ._writer import Value, Writer
 from .errors import UnsupportedOperatorError
 
-__all__ = ["merge", "translate"]
+__all__ = ["axes_of_outputs", "is_constant", "merge", "translate"]
 
 
 class _Place(int):
@@ -41,6 +41,39 @@ def _same_constant(first: ExportTracer, other: ExportTracer, node: Node) -> bool
     if node.op != "get_attr" or node.target in first.held:
         return True
     return gradiron.equal(first.tensor(str(node.target)), other.tensor(str(node.target)))
+
+
+def axes_of_outputs(traces: Sequence[ExportTracer], axes: Sequence[Mapping[int, str]]) -> list[dict[int, str]]:
+    """Return, for each output, names of axes: those of the inputs' axes that have the same size in all traces.
+
+    Args:
+        traces: traces on inputs of several sizes, before they are merged.
+        axes: names of the dynamic axes of each input.
+    """
+    names: dict[tuple[int, ...], set[str]] = {}
+    inputs = [[node for node in trace.graph.nodes if node.op == "placeholder"] for trace in traces]
+    for at, named in enumerate(axes):
+        for axis, label in named.items():
+            sizes = tuple(nodes[at].meta["results"][0][0][axis] for nodes in inputs)
+            names.setdefault(sizes, set()).add(label)
+    found: list[dict[int, str]] = []
+    for shapes in zip(*map(_output_shapes, traces), strict=False):
+        labels = [names.get(sizes, set()) for sizes in zip(*shapes, strict=False)]
+        # Two names may have the same size on the examples by chance.
+        found.append({dim: next(iter(each)) for dim, each in enumerate(labels) if len(each) == 1})
+    return found
+
+
+def _output_shapes(trace: ExportTracer) -> list[tuple[int, ...]]:
+    """The shape of each output; none of a number."""
+    shapes: list[tuple[int, ...]] = []
+    for leaf in list(trace.graph.nodes)[-1].args[0]:
+        node, at = leaf, 0
+        if isinstance(leaf, Node) and leaf.target is operator.getitem and "operator" not in leaf.meta:
+            node, at = leaf.args
+        results = node.meta.get("results") if isinstance(node, Node) else None
+        shapes.append(results[at][0] if results else ())
+    return shapes
 
 
 def merge(first: ExportTracer, others: Sequence[ExportTracer]) -> None:

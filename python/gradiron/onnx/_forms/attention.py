@@ -7,6 +7,7 @@ from typing import Any
 
 import gradiron
 
+from ..._core import Tensor
 from .._table import form
 from .._writer import Value, Writer
 from .shapes import swapped
@@ -20,6 +21,14 @@ def _causal(g: Writer, queries: Any, keys: Any) -> Any:
         return gradiron.ones(queries, keys, dtype=gradiron.bool).tril()
     rows, columns = (g.Range(*(g.cast(each, gradiron.int64) for each in (0, size, 1))) for size in (queries, keys))
     return g.GreaterOrEqual(g.unsqueeze(rows, 1), g.unsqueeze(columns, 0), dtype=gradiron.bool)
+
+
+def _may_hide_all(mask: Any) -> bool:
+    """Whether a mask may hide all keys from a query."""
+    if not isinstance(mask, Tensor):
+        return mask is not None
+    hidden = ~mask if mask.dtype == gradiron.bool else mask == -math.inf
+    return bool(hidden.all(-1).any())
 
 
 def _repeated(g: Writer, x: Any, groups: int) -> Value:
@@ -60,6 +69,10 @@ def _scaled_dot_product_attention(
             mask = g.Where(mask, g.cast(0.0, dtype), g.cast(-math.inf, dtype), dtype=dtype)
         scores = g.Add(scores, g.cast(mask, dtype))
     weights = g.Softmax(scores, axis=-1)
+    if _may_hide_all(attn_mask):
+        # A query that sees no key gets zeros rather than no numbers.
+        hidden = g.Equal(g.reduce("ReduceMax", scores, [-1], True), g.cast(-math.inf, dtype), dtype=gradiron.bool)
+        weights = g.Where(hidden, g.cast(0.0, dtype), weights, dtype=dtype)
     if dropout_p > 0:
         weights = g.Dropout(weights, g.cast(dropout_p, gradiron.float32), g.cast(True, gradiron.bool))
     return g.MatMul(weights, value)

@@ -161,7 +161,7 @@ def _index_select(g: Writer, input: Any, dim: int, index: Any) -> Any:
     return g.Gather(input, g.cast(index, gradiron.int64), axis=dim)
 
 
-@form("embedding")
+@form("nn.functional.embedding")
 def _embedding(
     g: Writer,
     input: Any,
@@ -175,6 +175,11 @@ def _embedding(
     if max_norm is not None:
         g.refuse("max_norm writes into the weight.")
     return g.Gather(weight, input, axis=0)
+
+
+@form("embedding")
+def _embedding_rows(g: Writer, weight: Any, indices: Any, *options: Any, **named: Any) -> Any:
+    return g.Gather(weight, indices, axis=0)
 
 
 @form("scatter")
@@ -259,7 +264,7 @@ def _scatter_reduce(g: Writer, input: Any, dim: int, index: Any, src: Any, reduc
     return g.ScatterElements(input, index, src, axis=dim, reduction=kind)
 
 
-@form("embedding_bag")
+@form("nn.functional.embedding_bag")
 def _embedding_bag(
     g: Writer,
     input: Any,

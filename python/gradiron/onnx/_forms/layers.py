@@ -105,7 +105,7 @@ for _spatial in (1, 2, 3):
 _MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
-@form("pad", "constant_pad_nd")
+@form("pad")
 def _pad(g: Writer, input: Any, pad: Sequence[Any], mode: str = "constant", value: Any = None) -> Any:
     rank, pairs = input.ndim, [(pad[at], pad[at + 1]) for at in range(0, len(pad), 2)]
     if mode == "circular" and g.opset < 19:
@@ -113,6 +113,11 @@ def _pad(g: Writer, input: Any, pad: Sequence[Any], mode: str = "constant", valu
     if input.dtype == gradiron.bool:
         return g.cast(_pad_with(g, g.cast(input, gradiron.uint8), rank, pairs, mode, int(value or 0)), gradiron.bool)
     return _pad_with(g, input, rank, pairs, mode, value)
+
+
+@form("constant_pad_nd")
+def _constant_pad_nd(g: Writer, input: Any, pad: Sequence[Any], value: Any = 0) -> Any:
+    return _pad(g, input, pad, value=value)
 
 
 def _pad_with(g: Writer, x: Any, rank: int, pairs: Sequence[Any], mode: str, value: Any) -> Value:

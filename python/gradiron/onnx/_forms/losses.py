@@ -19,18 +19,18 @@ def _reduced(g: Writer, x: Value, reduction: str) -> Value:
     return g.reduce("ReduceMean" if reduction == "mean" else "ReduceSum", x, None, False)
 
 
-@form("mse_loss")
+@form("nn.functional.mse_loss")
 def _mse_loss(g: Writer, input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Any:
     apart = g.Sub(*pair(g, input, target))
     return _reduced(g, g.Mul(apart, apart), reduction)
 
 
-@form("l1_loss")
+@form("nn.functional.l1_loss")
 def _l1_loss(g: Writer, input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Any:
     return _reduced(g, g.Abs(g.Sub(*pair(g, input, target))), reduction)
 
 
-@form("binary_cross_entropy_with_logits")
+@form("nn.functional.binary_cross_entropy_with_logits")
 def _binary_cross_entropy_with_logits(
     g: Writer,
     input: Any,
@@ -49,7 +49,7 @@ def _binary_cross_entropy_with_logits(
     return _reduced(g, loss if weight is None else g.Mul(loss, weight), reduction)
 
 
-@form("cross_entropy")
+@form("nn.functional.cross_entropy")
 def _cross_entropy(
     g: Writer,
     input: Any,
@@ -66,7 +66,7 @@ def _cross_entropy(
     return g.SoftmaxCrossEntropyLoss(input, target, weight, ignore_index=ignore_index, reduction=reduction)
 
 
-@form("nll_loss")
+@form("nn.functional.nll_loss")
 def _nll_loss(
     g: Writer,
     input: Any,
@@ -82,7 +82,7 @@ def _nll_loss(
     return g.NegativeLogLikelihoodLoss(input, target, weight, ignore_index=ignore_index, reduction=reduction)
 
 
-@form("smooth_l1_loss")
+@form("nn.functional.smooth_l1_loss")
 def _smooth_l1_loss(
     g: Writer,
     input: Any,
@@ -100,7 +100,7 @@ def _smooth_l1_loss(
     return _reduced(g, g.Where(inside, near, g.Sub(apart, beta / 2), dtype=g.dtype), reduction)
 
 
-@form("huber_loss")
+@form("nn.functional.huber_loss")
 def _huber_loss(g: Writer, input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
     apart = g.Abs(g.Sub(*pair(g, input, target)))
     near = g.Div(g.Mul(apart, apart), 2)
@@ -109,7 +109,7 @@ def _huber_loss(g: Writer, input: Any, target: Any, reduction: str = "mean", del
     return _reduced(g, loss if weight is None else g.Mul(loss, weight), reduction)
 
 
-@form("binary_cross_entropy")
+@form("nn.functional.binary_cross_entropy")
 def _binary_cross_entropy(
     g: Writer,
     input: Any,
@@ -127,7 +127,7 @@ def _binary_cross_entropy(
     return _reduced(g, loss if weight is None else g.Mul(loss, weight), reduction)
 
 
-@form("kl_div")
+@form("nn.functional.kl_div")
 def _kl_div(
     g: Writer,
     input: Any,

@@ -39,7 +39,7 @@ def _scaled(g: Writer, x: Value, weight: Any, bias: Any, after: int = 0) -> Valu
     return x
 
 
-@form("batch_norm")
+@form("nn.functional.batch_norm")
 def _batch_norm(
     g: Writer,
     input: Any,
@@ -52,8 +52,6 @@ def _batch_norm(
     eps: float = 1e-5,
     *rest: Any,
 ) -> Any:
-    if isinstance(training, Value) or not isinstance(training, bool):
-        g.refuse("Its arguments are those of torch.nn.functional.batch_norm.")
     if training or running_mean is None:
         made = _standardized(g, input, [dim for dim in range(input.ndim) if dim != 1], eps)
         return _scaled(g, made, weight, bias, input.ndim - 2)
@@ -63,7 +61,7 @@ def _batch_norm(
     return g.BatchNormalization(input, weight, bias, running_mean, running_var, epsilon=float(eps))
 
 
-@form("instance_norm")
+@form("nn.functional.instance_norm")
 def _instance_norm(
     g: Writer,
     input: Any,

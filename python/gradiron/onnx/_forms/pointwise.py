@@ -533,7 +533,9 @@ def _rrelu(
 
 @form("prelu")
 def _prelu(g: Writer, input: Any, weight: Any) -> Any:
-    if input.ndim > 2 and weight.shape != (1,):
+    if weight.ndim and weight.shape == (1,):
+        weight = g.squeeze(weight, 0)  # so that a number stays one
+    elif input.ndim > 2:
         weight = g.unsqueeze(weight, *range(1, input.ndim - 1))
     return g.PRelu(input, weight)
 

@@ -88,7 +88,7 @@ def _add_windows(spatial: int) -> None:
     def adaptive_avg_pool(g: Writer, input: Any, output_size: Any) -> Any:
         return adaptive(g, "Average", spatial, input, output_size)
 
-    @form(f"adaptive_max_pool{spatial}d")
+    @form(f"nn.functional.adaptive_max_pool{spatial}d")
     def adaptive_max_pool(g: Writer, input: Any, output_size: Any, return_indices: bool = False) -> Any:
         if return_indices:
             g.refuse("return_indices is not supported.")

@@ -272,9 +272,16 @@ def _topk(g: Writer, input: Any, k: Any, dim: int = -1, largest: bool = True, so
     return values, places
 
 
-@form("sort", "msort")
+@form("sort")
 def _sort(g: Writer, input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+    if input.ndim == 0:
+        return input, g.constant(gradiron.tensor(0))
     return _topk(g, input, g.size(input, dim), dim, descending)
+
+
+@form("msort")
+def _msort(g: Writer, input: Any) -> Any:
+    return _sort(g, input, 0)[0]
 
 
 @form("argsort")

@@ -82,7 +82,7 @@ def permuted(g: Writer, x: Any, dims: Sequence[int]) -> Any:
         x: value.
         dims: the dimensions, in the order of the result.
     """
-    return g.Transpose(x, perm=list(dims))
+    return g.Transpose(x, perm=list(dims)) if len(dims) > 1 else g.Identity(x)
 
 
 def swapped(g: Writer, x: Any, rank: int, first: int, second: int) -> Any:
@@ -201,12 +201,14 @@ def stack(g: Writer, tensors: Sequence[Any], dim: int = 0) -> Any:
 
 @form("hstack")
 def _hstack(g: Writer, tensors: Sequence[Any]) -> Any:
-    return _cat(g, tensors, 0 if tensors[0].ndim == 1 else 1)
+    parts = [g.reshape(each, [1]) if each.ndim == 0 else each for each in tensors]
+    return g.Concat(*(g.cast(each, g.dtype) for each in parts), axis=0 if tensors[0].ndim < 2 else 1)
 
 
 @form("vstack", "row_stack")
 def _vstack(g: Writer, tensors: Sequence[Any]) -> Any:
-    return stack(g, tensors) if tensors[0].ndim == 1 else _cat(g, tensors)
+    rows = [g.reshape(each, [1, -1]) if each.ndim < 2 else each for each in tensors]
+    return g.Concat(*(g.cast(each, g.dtype) for each in rows), axis=0)
 
 
 @form("chunk", "split", "split_with_sizes", "tensor_split", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes")
@@ -231,7 +233,8 @@ def _vsplit(g: Writer, input: Any, parts: Any) -> Any:
 
 @form("column_stack")
 def _column_stack(g: Writer, tensors: Sequence[Any]) -> Any:
-    return _cat(g, [g.unsqueeze(each, 1) if each.ndim == 1 else each for each in tensors], 1)
+    columns = [g.reshape(each, [-1, 1]) if each.ndim < 2 else each for each in tensors]
+    return g.Concat(*(g.cast(each, g.dtype) for each in columns), axis=1)
 
 
 @form("broadcast_tensors")
@@ -330,7 +333,12 @@ def _triu(g: Writer, input: Any, diagonal: int = 0) -> Any:
     return _triangle(g, input, diagonal, upper=True)
 
 
-@form("diagonal", "linalg.diagonal")
+@form("linalg.diagonal")
+def _matrix_diagonal(g: Writer, A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+    return diagonal(g, A, offset, dim1, dim2)
+
+
+@form("diagonal")
 def diagonal(g: Writer, input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     """Write the diagonal of matrices.
 
