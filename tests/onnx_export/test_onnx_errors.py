@@ -51,6 +51,8 @@ def test_calls_without_a_form():
     refused(lambda module, x: lstm(x)[0], "Projections of the hidden state .proj_size. are not supported")
     refused(lambda module, x: T.add(x, x, out=x.clone()), "It cannot be exported as it is called here: .*'out'")
     refused(lambda module, x: T.multinomial(x, 1), "'multinomial'")
+    # A kind of norm that the form does not expect.
+    refused(lambda module, x: T.linalg.norm(x, "nuc"), "'linalg.norm'.*The norm 'nuc' of matrices is not supported")
 
 
 def test_control_flow_over_values():

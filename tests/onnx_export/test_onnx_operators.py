@@ -105,6 +105,7 @@ OPERATORS = {
     "resized": lambda x: (F.interpolate(x, scale_factor=1.7, mode="bilinear"), F.interpolate(x, (13, 5), mode="bilinear", align_corners=True)),
     "resized more": lambda x: (F.interpolate(x, (5, 5), mode="bilinear", antialias=True), F.interpolate(x, (3, 3), mode="area"), F.interpolate(x, (13, 17), mode="bicubic")),
     "folded": lambda x: (F.fold(F.unfold(x, 2, stride=2), (8, 8), 2, stride=2), F.channel_shuffle(x, 3), F.affine_grid(x[:, 0, :2, :3], (x.size(0), 1, 4, 4), align_corners=False)),
+    "hidden keys": lambda x: F.scaled_dot_product_attention(x, x, x, x > 1.5),
     "attention": lambda x: (F.scaled_dot_product_attention(x, x, x, T.ones(8, 8, dtype=T.bool).tril()), F.scaled_dot_product_attention(x, x, x, T.ones(8, 8), scale=0.3)),
     "grouped attention": lambda x: F.scaled_dot_product_attention(x.repeat(1, 2, 1, 1), x, x, is_causal=True, enable_gqa=True),
     "losses": lambda x: (F.mse_loss(x, x * 2), F.l1_loss(x, x * 2), F.smooth_l1_loss(x, x * 2), F.huber_loss(x, x * 2), F.triplet_margin_loss(x, x + 1, x - 1)),

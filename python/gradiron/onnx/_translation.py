@@ -211,7 +211,13 @@ class _Translation:
             bound = inspect.signature(write).bind(self.writer, *args, **kwargs)
         except TypeError as wrong:
             self.writer.refuse(f"It cannot be exported as it is called here: {wrong}.")
-        made = write(*bound.args, **bound.kwargs)
+        try:
+            made = write(*bound.args, **bound.kwargs)
+        except UnsupportedOperatorError:
+            raise
+        except Exception as error:
+            # A form meets what it does not know: the program's line tells more than the form's.
+            self.writer.refuse(f"Its form does not know how to write it as it is called here: {error}.", cause=error)
         parts = made if isinstance(made, (tuple, list)) else (made,)
         typed = tuple(self._typed(part, result) for part, result in zip(parts, node.meta["results"], strict=False))
         return typed if isinstance(made, (tuple, list)) else typed[0]

@@ -148,15 +148,16 @@ class Writer:
         """Shape and dtype of each result."""
         return self._results
 
-    def refuse(self, why: str, supported: int | None = None) -> NoReturn:
+    def refuse(self, why: str, supported: int | None = None, cause: Exception | None = None) -> NoReturn:
         """Raise the error of a call that has no form.
 
         Args:
             why: what of the call has none.
             supported: opset version that has it, or None.
+            cause: error that told it, or None.
         """
         assert self._current is not None
-        raise UnsupportedOperatorError(self._called, self.opset, supported, f" {why}{self._current.meta['line']}")
+        raise UnsupportedOperatorError(self._called, self.opset, supported, f" {why}{self._current.meta['line']}") from cause
 
     def need(self, opset: int) -> None:
         """Raise an error if the operators are older than a version.

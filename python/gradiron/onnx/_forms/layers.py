@@ -36,14 +36,21 @@ def with_batch(g: Writer, x: Any, rank: int) -> tuple[Any, bool]:
     return (g.unsqueeze(x, 0), True) if x.ndim == rank - 1 else (x, False)
 
 
-def _padding(padding: Any, kernel: Sequence[int], dilation: Sequence[int]) -> list[int]:
+def _padding(g: Writer, padding: Any, kernel: Sequence[Any], dilation: Sequence[int]) -> list[int]:
     """Padding at the beginning and end of all dimensions."""
     if padding == "valid":
         return [0] * (2 * len(kernel))
     if padding == "same":
+        if None in kernel:
+            g.refuse("The size of the kernel is dynamic.")
         total = [gap * (size - 1) for size, gap in zip(kernel, dilation, strict=True)]
         return [*(each // 2 for each in total), *(each - each // 2 for each in total)]
     return [*each_of(padding, len(kernel))] * 2
+
+
+def _known(kernel: list[Any]) -> list[int] | None:
+    """The attribute of a kernel's size, which is left out where it is dynamic."""
+    return None if None in kernel else kernel
 
 
 def _add_convolution(spatial: int) -> None:
@@ -64,9 +71,9 @@ def _add_convolution(spatial: int) -> None:
             x,
             weight,
             bias,
-            kernel_shape=kernel,
+            kernel_shape=_known(kernel),
             strides=each_of(stride, spatial),
-            pads=_padding(padding, kernel, gaps),
+            pads=_padding(g, padding, kernel, gaps),
             dilations=gaps,
             group=groups,
         )
@@ -89,7 +96,7 @@ def _add_convolution(spatial: int) -> None:
             x,
             weight,
             bias,
-            kernel_shape=list(weight.shape[2:]),
+            kernel_shape=_known(list(weight.shape[2:])),
             strides=each_of(stride, spatial),
             pads=each_of(padding, spatial) * 2,
             output_padding=each_of(output_padding, spatial),

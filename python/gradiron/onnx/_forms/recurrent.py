@@ -126,6 +126,8 @@ def _rnn_relu(g: Writer, input: Any, hx: Any, params: Any, *options: Any) -> tup
 
 
 def _gates(g: Writer, x: Any, weight: Any, bias: Any, count: int) -> tuple[Any, ...]:
+    if weight.shape[0] is None:
+        g.refuse("The size of the hidden state is dynamic.")
     made = g.Gemm(x, weight, bias, transB=1)
     return g.several("Split", made, [weight.shape[0] // count] * count, outputs=count, axis=-1) if count > 1 else (made,)
 

@@ -443,7 +443,9 @@ def _pixel_unshuffle(g: Writer, input: Any, downscale_factor: int) -> Any:
 @form("channel_shuffle")
 def _channel_shuffle(g: Writer, input: Any, groups: int) -> Any:
     batch, channels, *rest = g.shape_of(input)
-    split = g.reshape(input, [batch, groups, channels // groups, *rest])
+    known = isinstance(channels, int)
+    each = channels // groups if known else g.arithmetic(operator.floordiv, (channels, groups))
+    split = g.reshape(input, [batch, groups, each, *rest])
     return g.reshape(swapped(g, split, input.ndim + 1, 1, 2), [batch, channels, *rest])
 
 
