@@ -124,10 +124,25 @@ class Captured:
     def bytes(self) -> Any:
         """The bytes of memory that only these kernels reach."""
     @property
+    def bytes_apart(self) -> Any:
+        """The bytes that kernels would read and write without groups."""
+    @property
+    def groups(self) -> Any:
+        """The number of groups."""
+    @property
+    def instructions(self) -> Any:
+        """The number of instructions in all groups."""
+    @property
     def kernels(self) -> Any:
         """The number of kernels."""
     def replay(self) -> Any:
         """Run all kernels again."""
+    @property
+    def traffic(self) -> Any:
+        """The bytes that a replay reads and writes."""
+    @property
+    def units(self) -> Any:
+        """The number of kernels and groups that a replay runs."""
 
 @final
 class CapturedProgram:
@@ -135,6 +150,15 @@ class CapturedProgram:
     @property
     def bytes(self) -> Any:
         """The bytes of memory that only these kernels reach."""
+    @property
+    def bytes_apart(self) -> Any:
+        """The bytes that kernels would read and write without groups."""
+    @property
+    def groups(self) -> Any:
+        """The number of groups."""
+    @property
+    def instructions(self) -> Any:
+        """The number of instructions in all groups."""
     @property
     def kernels(self) -> Any:
         """The number of kernels."""
@@ -153,6 +177,12 @@ class CapturedProgram:
             numbers: the live numbers.
             guards: what the call read.
         """
+    @property
+    def traffic(self) -> Any:
+        """The bytes that a replay reads and writes."""
+    @property
+    def units(self) -> Any:
+        """The number of kernels and groups that a replay runs."""
     @property
     def used(self) -> Any:
         """The numbers of the known tensors that a replay needs."""
@@ -11159,6 +11189,10 @@ def tanh(input: Tensor, *, out: Any = None) -> Tensor:
     """
 def tensor_kind(tensor: Any) -> Any:
     """Returns what decides which kernels operators run on a tensor, as it is now."""
+def tensor_kinds(objects: Any) -> Any:
+    """Returns bytes that tell the kinds of tensors: data type, shape, whether they require gradients and are on the CPU. None
+    unless all objects are plain tensors without attributes of Python's, each once.
+    """
 @overload
 def tensor_split(input: Tensor, tensor_indices_or_sections: Tensor, dim: _int = 0) -> tuple[Tensor, ...]:
     """Split a tensor into parts of nearly equal size, or at the given indices (views).
@@ -11192,6 +11226,10 @@ def tensordot(input: Tensor, other: Tensor, dims_self: _int | Sequence[_int], di
     """
 def thread_device() -> Any:
     """Returns the default device as it was given, with or without an index."""
+def thread_modes() -> Any:
+    """Returns a number for the modes of this thread that decide what operators do; None where calls are not captured: inside of
+    a transform, where overrides are off, with hooks for saved tensors, or with anomaly detection.
+    """
 def threshold(input: Tensor, threshold: _Number, value: _Number, *, out: Any = None) -> Tensor:
     """Replace the elements that are not above a threshold by a value.
 

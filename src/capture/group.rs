@@ -183,7 +183,7 @@ enum Symbol<'a> {
     Known(Arg),
 }
 
-/// Which memory is read later.
+/// Knows what memory is read later.
 struct Memory<'a> {
     slots: &'a [Facts],
     classes: Vec<usize>,

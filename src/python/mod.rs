@@ -405,6 +405,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         compile::program::end_program,
         compile::program::capture_reason,
         compile::guards::tensor_kind,
+        compile::state::thread_modes,
+        compile::state::tensor_kinds,
         modes::profile::profiler_mark,
         modes::profile::profiler_enabled,
         modes::profile::profiler_start,

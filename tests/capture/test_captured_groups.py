@@ -15,7 +15,21 @@ sinh cosh asinh logical_not isnan isfinite bitwise_not positive deg2rad sgn exp2
 BINARY = """add sub mul maximum minimum fmax fmin atan2 eq lt gt ne ge le logical_and logical_or logical_xor bitwise_and
 bitwise_or bitwise_xor copysign hypot logaddexp xlogy heaviside""".split()
 FLOAT_BINARY = ["div", "pow", "fmod", "remainder", "floor_divide"]
-IN_PLACE = ["add_", "sub_", "mul_", "neg_", "exp_", "tanh_", "abs_", "sqrt_", "zero_", "clamp_min_", "copy_", "fill_", "sigmoid_"]
+IN_PLACE = [
+    "add_",
+    "sub_",
+    "mul_",
+    "neg_",
+    "exp_",
+    "tanh_",
+    "abs_",
+    "sqrt_",
+    "zero_",
+    "clamp_min_",
+    "copy_",
+    "fill_",
+    "sigmoid_",
+]
 NUMBERS = [2, 3, -1, 0, 0.5, -2.5, 1e-3, 7, True]
 FLOATS = [T.float32, T.float64, T.float16, T.bfloat16]
 INTEGERS = [T.int64, T.int32, T.int16, T.int8, T.uint8, T.bool]
@@ -75,7 +89,13 @@ def step(rng, values):
         z = rng.choice(values)
         return T.addcmul(x, y, z) if rng.random() < 0.5 else T.lerp(x, y, 0.3)
     if kind < 0.82:
-        views = [lambda: x.t() if x.ndim == 2 else x, lambda: x.flatten(), lambda: x[..., :1], lambda: x[1:], lambda: x.expand_as(x)]
+        views = [
+            lambda: x.t() if x.ndim == 2 else x,
+            lambda: x.flatten(),
+            lambda: x[..., :1],
+            lambda: x[1:],
+            lambda: x.expand_as(x),
+        ]
         return rng.choice(views)()
     if kind < 0.86:
         return F.softplus(x) if rng.random() < 0.5 else F.gelu(x)

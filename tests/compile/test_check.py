@@ -33,8 +33,8 @@ if compiled.__dict__.get("_compiled"):
         def __init__(self, program):
             self.program, self.numbers = program, program.numbers
 
-        def replay(self, known, numbers):
-            made = self.program.replay(known, numbers)
+        def replay(self, *args):
+            made = self.program.replay(*args)
             made[0].detach().add_(1)
             return made
 

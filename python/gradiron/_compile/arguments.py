@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .. import _core
 from .._core import Tensor
 from .guards import is_constant, quick_kind
 from .live import plain
@@ -33,10 +34,10 @@ class Arguments:
         self.objects: list[Any] = []
         if not kwargs:
             # As in most calls: tensors, each once.
-            kinds = [quick_kind(each) for each in args if type(each) is Tensor and not each.__dict__]
-            if len(kinds) == len(args) and len(set(map(id, args))) == len(args):
+            kinds = _core.tensor_kinds(args)
+            if kinds is not None:
                 self.tensors: list[Tensor] = list(args)
-                self.key: tuple[Any, ...] = (len(args), *kinds)
+                self.key: Any = kinds
                 return
         self.tensors = []
         parts: list[Any] = [len(args), *map(self._part, args)]

@@ -21,7 +21,7 @@ from . import calls
 from .arguments import Arguments, Template
 from .check import compare_both
 from .errors import Unsupported
-from .guards import MISSING, cell_contents, fingerprint, is_captured_here, matches, thread_state
+from .guards import MISSING, cell_contents, fingerprint, matches, thread_state
 from .notes import class_dicts
 from .observer import Observer
 from .reasons import Reason, Unrewritable, log
@@ -47,6 +47,21 @@ def reset() -> None:
     for each in compiled_functions():
         each.forget()
     calls.forget_functions()
+
+
+class Difference:
+    """Why a capture does not fit a call.
+
+    Args:
+        words: what differs.
+        mark: the same for calls that differ in the same.
+    """
+
+    __slots__ = ("mark", "words")
+
+    def __init__(self, words: str, mark: Any) -> None:
+        self.words = words
+        self.mark = mark
 
 
 class Captured:
@@ -84,46 +99,51 @@ class Captured:
         self.result = result
         self.effects = effects
 
-    def differs(self, arguments: Arguments) -> tuple[str, Any] | None:
-        """Return the words and the mark of the first read that differs from the capture's."""
-        if self.rarely:
-            found = self._differs_rarely(arguments)
-            if found is not None:
-                return found
-        failed = self.guards.failed()
-        if failed is None:
-            return None
-        read = self.reads[failed]
-        return described(read, self.owners), (read[0], id(read[1]), _mark(read[2]))
+    def differs(self, arguments: Arguments) -> Difference | None:
+        """Return the first read that differs from the capture's."""
+        found = self._differs_rarely(arguments) if self.rarely else None
+        failed = self.guards.failed() if found is None else None
+        return found if failed is None else self._failed(failed)
 
-    def _differs_rarely(self, arguments: Arguments) -> tuple[str, Any] | None:
+    def _failed(self, number: int) -> Difference:
+        read = self.reads[number]
+        return Difference(described(read, self.owners), (read[0], id(read[1]), _mark(read[2])))
+
+    def _differs_rarely(self, arguments: Arguments) -> Difference | None:
         for number, tensor in self.pinned:
             if arguments.tensors[number] is not tensor:
-                return f"which object tensor {number} among the arguments is", ("pinned", number)
+                return Difference(f"which object tensor {number} among the arguments is", ("pinned", number))
         for number, expected in self.asked:
             if not matches(fingerprint(arguments.tensors[number]), expected):
-                return f"the kind of tensor {number} among the arguments", ("asked", number)
+                return Difference(f"the kind of tensor {number} among the arguments", ("asked", number))
         if self.registry is not None and self.registry != abc.get_cache_token():
-            return "a class was registered with an abstract base class", ("registry",)
+            return Difference("a class was registered with an abstract base class", ("registry",))
         return None
 
     def describe(self) -> list[str]:
         """Return the reads in words."""
         return [described(read, self.owners) for read in self.reads]
 
-    def replay(self, arguments: Arguments) -> Any:
-        """Run the kernels again, and return the result; the words of the reason if that cannot be.
+    def replay(self, arguments: Arguments, compares: bool = False) -> Any:
+        """Run the kernels again, and return a tuple of the result; a `Difference` if that cannot be.
 
         Args:
             arguments: the arguments of this call.
+            compares: whether the reads are compared before.
         """
+        if compares and self.rarely:
+            found = self._differs_rarely(arguments)
+            if found is not None:
+                return found
         numbers = tuple([owner.get(key) for owner, key in self.live])
         for number in numbers:
             if type(number) is not float:
-                return "a number that the replay reads anew is no float"
-        made = self.program.replay(tuple(arguments.tensors), numbers)
+                return Difference("a number that the replay reads anew", "number")
+        made = self.program.replay(tuple(arguments.tensors), numbers, self.guards if compares else None)
         if type(made) is str:
-            return made
+            return Difference(made, made)
+        if type(made) is int:
+            return self._failed(made)
         for kind, owner, key, value in self.effects:
             new = value.make(made)
             if kind == "set_item":
@@ -243,26 +263,25 @@ class CompiledFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Replay a capture that fits, or run the function."""
-        if stance.forced == "force_eager" or _core.is_capturing() or not is_captured_here():
+        state = thread_state()
+        if state is None or stance.forced == "force_eager" or _core.is_capturing():
             return self.function(*args, **kwargs)
         arguments = Arguments(args, kwargs)
-        key = (arguments.key, thread_state())
+        key = (arguments.key, state)
         captures = self.captures.get(key)
         if captures is None and not self._is_seen(key):
             return self.function(*args, **kwargs)
-        why: Any = None
+        why: Difference | None = None
         for number, captured in enumerate(captures or ()):
-            why = None if stance.trusts else captured.differs(arguments)
-            if why is None:
-                if _CHECKS:
-                    return compare_both(self, captured, arguments, args, kwargs)
-                done = captured.replay(arguments)
-                if type(done) is tuple:
-                    self.replays += 1
-                    if number:
-                        captures.insert(0, captures.pop(number))  # type: ignore[union-attr]
-                    return done[0]
-                why = (done, done)
+            if _CHECKS and captured.differs(arguments) is None:
+                return compare_both(self, captured, arguments, args, kwargs)
+            done = captured.replay(arguments, not stance.trusts)
+            if type(done) is tuple:
+                self.replays += 1
+                if number:
+                    captures.insert(0, captures.pop(number))  # type: ignore[union-attr]
+                return done[0]
+            why = done
         return self._run(key, why, arguments, args, kwargs)
 
     def _is_seen(self, key: Any) -> bool:
@@ -278,19 +297,20 @@ class CompiledFunction:
             self.seen.popitem(last=False)
         return False
 
-    def _run(self, key: Any, why: Any, arguments: Arguments, args: Any, kwargs: Any) -> Any:
+    def _run(self, key: Any, why: Difference | None, arguments: Arguments, args: Any, kwargs: Any) -> Any:
         """Run the function because no capture fits, and capture it if that may help the next call."""
         if why is not None:
-            log("recompiles", f"{self.name}: {why[0]} differs from the captured call")
-            mark = (key, why[1])
+            log("recompiles", f"{self.name}: {why.words} differs from the captured call")
+            mark = (key, why.mark)
             self.differed[mark] = self.differed.pop(mark, 0) + 1
             if len(self.differed) > _SEEN:
                 self.differed.popitem(last=False)
             if self.differed[mark] >= _DIFFERS:
-                self._say(key, Reason(f"{why[0]} differs from call to call"), final=True)
+                self._say(key, Reason(f"{why.words} differs from call to call"), final=True)
         if stance.forced == "fail_on_recompile" and self.captures:
             raise RuntimeError(
-                f"Detected recompile when torch.compile stance is 'fail_on_recompile'. {self.name}: {why or 'new'}"
+                "Detected recompile when torch.compile stance is 'fail_on_recompile'. "
+                f"{self.name}: {why.words if why else 'new'}"
             )
         if stance.forced == "eager_on_recompile" and self.captures:
             return self.function(*args, **kwargs)
@@ -381,7 +401,7 @@ class CompiledFunction:
 
     @staticmethod
     def _check_end(key: Any) -> None:
-        if thread_state() != key[1] or not is_captured_here():
+        if thread_state() != key[1]:
             raise _Refused("it leaves a mode of the thread changed")
 
 

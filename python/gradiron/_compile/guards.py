@@ -34,7 +34,6 @@ __all__ = [
     "MISSING",
     "Guards",
     "fingerprint",
-    "is_captured_here",
     "is_constant",
     "matches",
     "quick_kind",
@@ -131,37 +130,20 @@ def quick_kind(tensor: Tensor) -> tuple[Any, ...]:
     return (type(tensor), tensor.dtype, tensor.shape, tensor.requires_grad, tensor.is_cpu)
 
 
-def thread_state() -> tuple[Any, ...]:
-    """Return the modes of this thread that decide what operators do."""
-    place = _own.thread_device()
-    autocast = _autocast_state
-    return (
-        _own.is_grad_enabled(),
-        _own.is_inference_mode_enabled(),
-        _own.get_default_dtype(),
-        None if place is None else str(place),
-        _own.is_fwd_grad_enabled(),
-        _own.profiler_enabled(),
-        *((*autocast.on.values(), *autocast.dtypes.values()) if True in autocast.on.values() else ()),
-    )
+def thread_state() -> Any:
+    """Return the modes of this thread that decide what operators do; `None` where calls are not captured: inside of a
+    transform, a mode that overrides operators, hooks for saved tensors, a dual level, or anomaly detection."""
+    modes = _core.thread_modes()
+    forward = sys.modules.get(_FORWARD)
+    if modes is None or (forward is not None and forward._current_level >= 0):
+        return None
+    place, autocast = _core.thread_device(), _autocast_state
+    if place is None and True not in autocast.on.values():
+        return modes
+    return (modes, None if place is None else str(place), *autocast.on.values(), *autocast.dtypes.values())
 
 
-def is_captured_here() -> bool:
-    """Return whether calls are captured under the modes of this thread: not inside of a transform, a mode that overrides
-    operators, hooks for saved tensors, a dual level, or anomaly detection."""
-    module = sys.modules.get(f"{__package__.partition('.')[0]}.autograd.forward_ad")
-    return not (
-        _own.is_transformed()
-        or _own.vmap_depth()
-        or _own.overrides_off()
-        or _own.is_anomaly_enabled()
-        or _own.saved_hooks_disabled() is not None
-        or _own.top_saved_hooks() is not None
-        or (module is not None and module._current_level >= 0)
-    )
-
-
-_own: Any = _core
+_FORWARD = f"{__name__.partition('.')[0]}.autograd.forward_ad"
 
 
 class Guards:

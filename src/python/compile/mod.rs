@@ -3,3 +3,4 @@
 mod constants;
 pub mod guards;
 pub mod program;
+pub mod state;

@@ -48,6 +48,18 @@ unsafe fn dictionary(object: *mut ffi::PyObject) -> *mut *mut ffi::PyObject {
     unsafe { object.cast::<u8>().add(DICTIONARY.load(Ordering::Relaxed)).cast() }
 }
 
+/// True if attributes were set on the object of a tensor.
+pub fn has_attributes(tensor: &Bound<'_, PyTensor>) -> bool {
+    if DICTIONARY.load(Ordering::Relaxed) == 0 {
+        return true;
+    }
+    // SAFETY: an instance of the class; `prepare` was called, so the slot is null or holds a dict.
+    unsafe {
+        let attributes = *dictionary(tensor.as_ptr());
+        !attributes.is_null() && ffi::PyDict_Size(attributes) != 0
+    }
+}
+
 /// Moves the state of a dying object to its tensor; returns true if there was any.
 #[cold]
 pub fn leave(dying: &PyTensor) -> bool {
