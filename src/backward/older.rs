@@ -25,7 +25,7 @@ pub fn note(roots: &[(Edge, Tensor)], executes: impl Fn(&NodeRef) -> bool) -> Re
         if node.is_leaf() || !executes(node) || !try_alloc::insert(&mut seen, key(node))? {
             continue;
         }
-        if changes::is_older(node) {
+        if changes::is_older(node.sequence) {
             access::note(|| {
                 format!("it runs a backward through {}, which is older than the call", node.name())
             });

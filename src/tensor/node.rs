@@ -394,7 +394,7 @@ impl Node {
 
     /// Notes in a capture that hooks change which outlive the call.
     fn note_hooks(&self) {
-        if changes::are_noted() && (self.is_leaf() || changes::is_older(self)) {
+        if changes::are_noted() && (self.is_leaf() || changes::is_older(self.sequence)) {
             access::note(|| "the hooks of a tensor that is older than the call change".into());
         }
     }
