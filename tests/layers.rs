@@ -108,7 +108,7 @@ const ONCE: &[(&str, &str)] = &[
 /// again, how sparse gradients add up, how a level of forward mode takes gradients, and what the host language does.
 const HANDED_IN: &[(&str, &[&str])] = &[
     ("src/tensor/node.rs", &["apply"]),
-    ("src/tensor/graph/facts.rs", &["ShowKept", "DerivativeFlops", "lengths"]),
+    ("src/tensor/graph/facts.rs", &["ShowKept", "DerivativeFlops", "lengths", "holds_edges"]),
     ("src/tensor/mod.rs", &["history", "values", "to_dense", "join"]),
     ("src/tensor/levels/tangents.rs", &["Reverse"]),
     ("src/tensor/graph/anomaly.rs", &["line", "here", "tell", "note"]),

@@ -7,7 +7,7 @@ use crate::storage::access;
 use crate::tensor::{Edge, NodeRef, Tensor, changes};
 use std::collections::HashSet;
 
-/// Notes the reason if a node that `executes` is older than this thread's capture.
+/// Notes the reason if a node that `executes` is older than this thread's capture, or a leaf has hooks.
 #[cold]
 pub fn note(roots: &[(Edge, Tensor)], executes: impl Fn(&NodeRef) -> bool) -> Result<()> {
     if !changes::are_noted() {
@@ -18,10 +18,14 @@ pub fn note(roots: &[(Edge, Tensor)], executes: impl Fn(&NodeRef) -> bool) -> Re
         try_alloc::push(&mut waiting, &edge.node)?;
     }
     while let Some(node) = waiting.pop() {
+        if node.is_leaf() && !node.hooks_at(|_| true)?.is_empty() {
+            access::note(|| "a backward that it runs reaches a tensor that has hooks".into());
+            return Ok(());
+        }
         if node.is_leaf() || !executes(node) || !try_alloc::insert(&mut seen, key(node))? {
             continue;
         }
-        if changes::is_older(node) {
+        if changes::is_older(node.sequence) {
             access::note(|| {
                 format!("it runs a backward through {}, which is older than the call", node.name())
             });

@@ -105,6 +105,10 @@ pub(super) struct Graph {
 }
 
 impl Graph {
+    pub fn is_empty(&self) -> bool {
+        self.captured.is_empty()
+    }
+
     /// Adds the node of an edge with all nodes behind it, as far as the boundary, and returns its number.
     pub fn add(&mut self, edge: &Edge, boundary: &Boundary) -> Result<usize> {
         let first = self.number(&edge.node);
@@ -132,7 +136,7 @@ impl Graph {
         if node.is_leaf() {
             return refused("its graph leads to a leaf that the call neither was given nor read");
         }
-        if is_older(node) {
+        if is_older(node.sequence) {
             return refused(
                 "its graph leads to one that is older than the call and of no tensor that the call was given",
             );

@@ -94,6 +94,8 @@ pub(super) struct Recipes {
     pub storages: Storages,
     graph: Graph,
     boundary: Option<Boundary>,
+    /// The tensors whose graph was freed, with their edges, until [`finish`](Recipes::finish).
+    spent: Vec<(usize, Edge)>,
 }
 
 impl Recipes {
@@ -132,7 +134,11 @@ impl Recipes {
             Some((base, recipe)) => Some((self.base(base, tensor, origins)?, recipe)),
             None => None,
         };
-        let history = tensor.history().map(|edge| self.history(&edge, origins.known)).transpose()?;
+        let edge = tensor.history();
+        let history = edge.as_ref().map(|edge| self.history(edge, origins.known)).transpose()?;
+        if let (Some(edge), Some(History::Spent(_))) = (edge, &history) {
+            self.spent.push((self.recipes.len(), edge));
+        }
         Ok(Recipe::New(Box::new(New {
             body: self.storages.add(&tensor.body(), origins)?,
             requires_grad: history.is_none() && tensor.requires_grad() && tensor.edge().is_some(),
@@ -151,6 +157,16 @@ impl Recipes {
 
     /// Adds what the graph saved, once all tensors are there.
     pub fn finish(&mut self, origins: &mut Origins) -> Result<()> {
+        // A backward can reach freed nodes beside living ones, and fails only if they lead to what it asks for.
+        let spent = std::mem::take(&mut self.spent);
+        if let (Some(boundary), false) = (&self.boundary, self.graph.is_empty()) {
+            for (recipe, edge) in spent {
+                if let Recipe::New(new) = &mut self.recipes[recipe] {
+                    let node = self.graph.add(&edge, boundary)?;
+                    new.history = Some(History::Live { node, output: edge.output });
+                }
+            }
+        }
         let recipe_of = &self.recipe_of;
         self.graph.finish(&mut self.storages, origins, |tensor| recipe_of.get(&tensor.id()).copied())
     }

@@ -2,7 +2,7 @@
 //! captures kernels that also run. A replay cannot repeat that on a tensor that is older than the capture.
 
 use crate::storage::{access, epoch};
-use crate::tensor::{Node, mode};
+use crate::tensor::mode;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
@@ -27,9 +27,9 @@ pub fn are_noted() -> bool {
     CHANGES.with_borrow(Option::is_some)
 }
 
-/// True if a node was made before this thread's latest capture began.
-pub fn is_older(node: &Node) -> bool {
-    node.sequence <= OLDEST.get()
+/// True if the node of this sequence number was made before this thread's latest capture began.
+pub fn is_older(sequence: u64) -> bool {
+    sequence <= OLDEST.get()
 }
 
 /// Ends the notes, and returns them.

@@ -4,13 +4,13 @@
 use crate::arena::{self, Draft, Ref};
 use crate::base::lock;
 use crate::base::{ConjNeg, DType, Device, Result, try_alloc};
-use crate::storage::epoch;
+use crate::storage::{access, epoch};
 use crate::tensor::graph::facts::{DerivativeFlops, Facts};
 use crate::tensor::graph::saved::{Kept, Saved, Saves, Step};
 use crate::tensor::host::{HostObject, count_hosted, uncount_hosted};
 use crate::tensor::leaf::grad_type::{GradType, GradTypeCell};
 use crate::tensor::part::Part;
-use crate::tensor::{Body, Meta, Tensor, WeakTensor, anomaly, mode};
+use crate::tensor::{Body, Meta, Tensor, WeakTensor, anomaly, changes, mode};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -383,6 +383,7 @@ impl Node {
 
     /// Adds a hook to this node; the returned number serves to remove it.
     pub fn add_hook(&self, when: When, hook: Arc<dyn Hook>) -> u64 {
+        self.note_hooks();
         let mut hooks = self.hooks();
         hooks.next += 1;
         let id = hooks.next;
@@ -391,7 +392,15 @@ impl Node {
         id
     }
 
+    /// Notes in a capture that hooks change which outlive the call.
+    fn note_hooks(&self) {
+        if changes::are_noted() && (self.is_leaf() || changes::is_older(self.sequence)) {
+            access::note(|| "the hooks of a tensor that is older than the call change".into());
+        }
+    }
+
     pub fn remove_hook(&self, id: u64) {
+        self.note_hooks();
         let taken = self.hooks().list.remove(&id);
         epoch::next();
         // Dropped outside the lock, because a hook's closure may own anything.

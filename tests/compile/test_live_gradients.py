@@ -10,7 +10,6 @@ import gradiron as torch
 import gradiron.nn.functional as F
 import pytest
 from gradiron import nn
-from programs import machine
 from test_random_programs import function, program, same
 
 
@@ -277,6 +276,32 @@ def test_hooks_and_retained_gradients_of_results():
         assert seen[0].tolist() == [5.0] * 3 and y.grad.tolist() == [10.0] * 3 and w.grad.tolist() == [10.0 * at] * 3
         assert type(y.grad_fn).__name__ == "MulBackward0"
     assert is_replayed(f, 2)
+
+
+def test_hooks_of_parameters_run_in_a_backward_outside():
+    model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+    compiled, seen = torch.compile(model), []
+
+    def descend(parameter):
+        seen.append(parameter)
+        with torch.no_grad():
+            parameter -= 0.1 * parameter.grad
+        parameter.grad = None
+
+    model[0].weight.register_hook(lambda grad: grad * 2)
+    for parameter in model.parameters():
+        parameter.register_post_accumulate_grad_hook(descend)
+    other = copy.deepcopy(model)
+    other[0].weight.register_hook(lambda grad: grad * 2)
+    for parameter in other.parameters():
+        parameter.register_post_accumulate_grad_hook(descend)
+    for _ in range(5):
+        x = torch.randn(5, 3)
+        other(x).square().mean().backward()
+        del seen[:]
+        compiled(x).square().mean().backward()
+        assert len(seen) == 4 and all(map(equal, model.parameters(), other.parameters()))
+    assert is_replayed(compiled, 3)
 
 
 def test_results_that_are_views_are_written_in_place():

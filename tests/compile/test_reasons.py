@@ -30,6 +30,8 @@ class Plain:
 OLD = Plain()
 OLD.values, OLD.table, OLD.group, OLD.count = [1.0], {"a": 1}, {1}, 0
 OLD.tensor, OLD.leaf = torch.ones(3), torch.ones(3, requires_grad=True)
+OLD.hooked = torch.ones(3, requires_grad=True)
+OLD.hooked.register_hook(abs)
 OLD.generator = (i for i in range(1000))
 OLD.bytes = array.array("f", [1.0, 2.0])
 STREAM = open(__file__)  # noqa: SIM115
@@ -149,9 +151,15 @@ def resizes(x):
     return x.clone().resize_(2)  # here
 
 
-@case("a tensor that is older than the call has hooks")
+@case("the hooks of a tensor that is older than the call change")
 def hooks(x):
-    OLD.leaf.register_hook(lambda grad: grad)  # here
+    OLD.leaf.register_hook(lambda grad: grad)
+    return x
+
+
+@case("a backward that it runs reaches a tensor that has hooks")
+def runs_hooks(x):
+    (OLD.hooked * x).sum().backward()
     return x
 
 

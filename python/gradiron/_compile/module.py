@@ -37,18 +37,20 @@ class OptimizedModule(Module):
         return found
 
     @property
-    def training(self) -> bool:  # type: ignore[override]
+    def training(self) -> bool:
         """Whether the module is in training mode."""
         return self._orig_mod.training
 
     @training.setter
     def training(self, mode: bool) -> None:
-        if "_orig_mod" in self.__dict__.get("_modules", ()):  # not yet while this is made
+        # The base class sets it before there is a module.
+        if "_orig_mod" in self.__dict__.get("_modules", ()):
             self._orig_mod.training = mode
 
     def __getattr__(self, name: str) -> Any:
         modules = self.__dict__.get("_modules", {})
-        if "_orig_mod" not in modules:  # while this is made or unpickled
+        # There is no module yet while this is made or unpickled.
+        if "_orig_mod" not in modules:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
         return modules[name] if name == "_orig_mod" else getattr(modules["_orig_mod"], name)
 

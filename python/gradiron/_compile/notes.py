@@ -285,9 +285,6 @@ class Notes:
         if type(tensor) is not Tensor and not plain:
             self.stop(f"a tensor of class {type(tensor).__name__}, which has __torch_function__")
             return
-        own: Any = tensor
-        if tensor.requires_grad and (own._backward_hooks or own._post_accumulate_grad_hooks):
-            self.stop("a tensor that is older than the call has hooks")
         if number >= self.arguments:
             self.reads["tensor", id(tensor), None] = (tensor, _core.tensor_kind(tensor))
 
