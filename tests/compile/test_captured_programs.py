@@ -549,6 +549,7 @@ def test_reasons():
     assert "GPU" in reason(lambda: [y.cuda()] and None, [y]) if T.cuda.is_available() else True
     z = w * 2
     assert "retain" in reason(lambda: z.retain_grad(), [z])
+    assert "the hooks of a tensor" in reason(lambda: w.register_hook(abs) and None, [w])
 
 
 def test_garbage_is_collected_before_a_tensor_counts_as_kept():

@@ -151,9 +151,9 @@ def resizes(x):
     return x.clone().resize_(2)  # here
 
 
-@case("the hooks of a tensor that is older than the call change")
+@case("it calls register_hook() of a tensor")
 def hooks(x):
-    OLD.leaf.register_hook(lambda grad: grad)
+    OLD.leaf.register_hook(lambda grad: grad)  # here
     return x
 
 
