@@ -121,8 +121,11 @@ impl Group {
 
 /// What a kernel reads, and what it writes (true).
 pub(super) fn accesses(counted: &Counted) -> impl Iterator<Item = (&Access, bool)> {
-    let read = |arg| if let &Argument::Memory(ref access) = arg { Some((access, false)) } else { None };
-    counted.args.iter().filter_map(read).chain([(&counted.out, true)])
+    let reads = counted.args.iter().filter_map(|arg| match arg {
+        Argument::Memory(access) => Some((access, false)),
+        Argument::Number(_) | Argument::Constant(_) => None,
+    });
+    reads.chain([(&counted.out, true)])
 }
 
 /// Fuses the units of a capture. `slots` are the storages that they reach.
@@ -424,7 +427,7 @@ mod tests {
     #[test]
     fn kernels_move_past_what_they_do_not_meet() {
         let mut slots = facts(6, 400);
-        [0, 2, 4, 5].map(|slot| slots[slot].outside = true);
+        [0, 2, 4, 5].into_iter().for_each(|slot| slots[slot].outside = true);
         // The unit in between reads slot 1 and writes slot 2; the last kernel reads neither what it writes nor the reverse.
         let units = vec![product(&slots, 100, 1, 0, 0), opaque(&[1, 2], &[]), product(&slots, 100, 4, 0, 0)];
         assert_eq!(reaches(&fuse(units, &slots).0), [vec![0, 1, 4], vec![1, 2]]);
@@ -452,7 +455,7 @@ mod tests {
     #[test]
     fn parts_of_one_tensor_join_if_they_are_the_same_or_apart() {
         let mut slots = facts(3, 400);
-        [0, 1, 2].map(|slot| slots[slot].outside = true);
+        [0, 1, 2].into_iter().for_each(|slot| slots[slot].outside = true);
         let part =
             |slots: &[Facts], slot, offset| at(slots, slot, Layout { offset, ..Layout::contiguous(&[50]) });
         for (offset, groups) in [(0, 1), (50, 1), (10, 2)] {

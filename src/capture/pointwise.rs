@@ -177,7 +177,7 @@ impl Space {
         inside.sort_unstable();
         inside.dedup();
         let n = self.n;
-        let divides = (1..inside.len()).all(|k| inside[k] % inside[k - 1] == 0);
+        let divides = (1..inside.len()).all(|k| inside[k].is_multiple_of(inside[k - 1]));
         (divides && other.n == n).then_some(Space { n, inside })
     }
 
@@ -193,8 +193,7 @@ impl Space {
     pub fn strides(&self, shape: &[usize], strides: &[usize]) -> Dims {
         let mut restrided = Dims::new();
         let (mut d, mut inner) = (shape.len(), 1);
-        for (k, &inside) in self.inside.iter().enumerate() {
-            let _ = k;
+        for &inside in &self.inside {
             while d > 0 && inside >= inner * shape[d - 1] {
                 d -= 1;
                 inner *= shape[d];
