@@ -7,7 +7,6 @@ pub mod overlap;
 
 use crate::base::views::dense_like;
 use crate::base::{ConjNeg, DType, Device, Dims, Error, Fault, Layout, Reduction, Result, Scalar};
-#[cfg(feature = "gpu")]
 use crate::capture;
 use crate::cpu;
 use crate::cpu::group::code::Formula;
