@@ -21,7 +21,7 @@ enum Link {
 
 enum NodeKind {
     Op(&'static Derivative),
-    CopySlices { place: Part, conj_neg: ConjNeg, writer: usize },
+    CopySlices { place: Box<Part>, conj_neg: ConjNeg, writer: usize },
 }
 
 /// The tensor that was saved.
@@ -155,7 +155,7 @@ impl Graph {
                 NodeKind::Op(derivative)
             }
             Kind::CopySlices(slices) => NodeKind::CopySlices {
-                place: slices.place.clone(),
+                place: Box::new(slices.place.clone()),
                 conj_neg: slices.conj_neg,
                 writer: self.number(&slices.writer),
             },
@@ -244,7 +244,7 @@ impl Graph {
             let kind = match &recipe.kind {
                 NodeKind::Op(derivative) => Kind::Op(derivative),
                 NodeKind::CopySlices { place, conj_neg, writer } => Kind::CopySlices(Box::new(CopySlices {
-                    place: place.clone(),
+                    place: Part::clone(place),
                     conj_neg: *conj_neg,
                     writer: made.get(*writer)?,
                 })),
