@@ -105,11 +105,11 @@ const ONCE: &[(&str, &str)] = &[
 ];
 
 /// Functions that rooms below the operators are handed in as data: a node's derivative and what is known of it, how a view is made
-/// again, how a level of forward mode takes gradients, and what the host language does.
+/// again, how sparse gradients add up, how a level of forward mode takes gradients, and what the host language does.
 const HANDED_IN: &[(&str, &[&str])] = &[
     ("src/tensor/node.rs", &["apply"]),
     ("src/tensor/graph/facts.rs", &["ShowKept", "DerivativeFlops", "lengths"]),
-    ("src/tensor/mod.rs", &["history", "values"]),
+    ("src/tensor/mod.rs", &["history", "values", "to_dense", "join"]),
     ("src/tensor/levels/tangents.rs", &["Reverse"]),
     ("src/tensor/graph/anomaly.rs", &["line", "here", "tell", "note"]),
     ("src/base/signals.rs", &["Look"]),

@@ -5757,6 +5757,8 @@ def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: _int
         >>> torch.convolution(x, w, None, [1], [0], [1], False, [0], 1)
         tensor([[[2., 2., 2.]]])
     """
+def coo_parts(tensor: Any) -> Any:
+    """Returns the indices and values of a sparse tensor, and whether it is coalesced."""
 def copysign(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """Combine the magnitude of `input` with the sign of `other`.
 
@@ -6206,7 +6208,7 @@ def embedding(weight: Tensor, indices: Tensor, padding_idx: _int = -1, scale_gra
         indices: row numbers, a tensor of any shape.
         padding_idx: row that gets no gradient; -1 for none. Default: `-1`
         scale_grad_by_freq: whether gradients are divided by how often a row occurs. Default: `False`
-        sparse: not supported; gradients are dense. Default: `False`
+        sparse: whether the gradient of `weight` is a sparse tensor. Default: `False`
 
     Examples:
         >>> torch.embedding(torch.eye(3), torch.tensor([2, 0]))
@@ -6224,7 +6226,7 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_b
         offsets: where each bag begins in `indices`.
         scale_grad_by_freq: whether gradients are divided by how often a row occurs. Default: `False`
         mode: 0 for sums, 1 for means, 2 for maxima. Default: `0`
-        sparse: not supported; gradients are dense. Default: `False`
+        sparse: whether the gradient of `weight` is a sparse tensor; not for maxima. Default: `False`
         per_sample_weights: weights of the embeddings, for sums.
         include_last_offset: whether `offsets` ends with the length of `indices`. Default: `False`
         padding_idx: row number that is left out of the bags.
@@ -8732,6 +8734,8 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: _bool = True, unp
         tensor([[1., 2.],
                 [3., 4.]])
     """
+def make_coo(indices: Any, values: Any, size: Any, is_coalesced: Any) -> Any:
+    """Makes a sparse tensor."""
 def make_dual(tensor: Any, tangent: Any, level: Any) -> Any:
     """Returns an alias of the tensor with a tangent."""
 def make_subclass(*args: Any, **kwargs: Any) -> Any:
@@ -10373,6 +10377,8 @@ def selu(input: Tensor) -> Tensor:
     """
 def set_anomaly(on: Any, check_nan: Any) -> Any:
     """Switches anomaly mode."""
+def set_coo_parts(tensor: Any, indices: Any, values: Any, is_coalesced: Any) -> Any:
+    """Changes a sparse tensor in place."""
 def set_default_dtype(d: Any, /) -> Any:
     """Set the default floating point data type, of new tensors and of Python's numbers.
 

@@ -1,11 +1,13 @@
 //! Accumulates a gradient in a leaf's `.grad`, and runs the leaf's hooks.
 
 use super::ReadyNode;
+use super::sparse;
 use crate::base::{Guidance, Layout, Result};
-use crate::operator::primitives::addition;
+use crate::operator::inplace;
+use crate::operator::primitives::copies::clone_dense;
 use crate::operator::primitives::detached::shallow;
-use crate::operator::{inplace, pointwise};
-use crate::tensor::{Body, Leaf, Tensor, When, mode, with_snapshot};
+use crate::storage::access;
+use crate::tensor::{Body, CooParts, Leaf, Tensor, When, mode, with_snapshot};
 use smallvec::SmallVec;
 use std::cell::Cell;
 
@@ -51,14 +53,15 @@ fn add(grad: Option<&Option<Tensor>>, ready: &ReadyNode, leaf: &Leaf, create_gra
     }
     let bare = (grad.is_dual() && !create_graph).then(|| shallow(grad));
     let grad = bare.as_ref().unwrap_or(grad);
+    if grad.is_sparse() && access::captures() {
+        access::note(|| "a sparse gradient is added to a .grad".into());
+    }
     with_snapshot(|| {
         tensor.update_grad(|old| match old {
             None => first(&tensor, grad, create_graph),
-            Some(old) if create_graph || mode::grad_enabled() => addition::add(&old, grad),
-            Some(old) => {
-                pointwise::apply_inplace(&addition::add::ROW, &old, &[(&old).into(), grad.into()])?;
-                Ok(old)
-            }
+            Some(old) if create_graph || mode::grad_enabled() => sparse::add(&old, grad),
+            Some(old) if old.is_sparse() && !grad.is_sparse() => sparse::add(&old, grad),
+            Some(old) => sparse::add_in_place(&old, grad).map(|()| old),
         })
     })
 }
@@ -88,6 +91,9 @@ pub fn enforce_layouts(on: bool) {
 /// The first gradient of a leaf. It is taken over if it has no other holder and the right strides, otherwise
 /// copied. The right strides are those of the leaf if it is dense, otherwise contiguous ones.
 fn first(tensor: &Tensor, grad: &Tensor, create_graph: bool) -> Result<Tensor> {
+    if let Some(parts) = grad.coo_parts() {
+        return first_sparse(grad, &parts, create_graph);
+    }
     let (body, like) = (grad.body(), tensor.body());
     let dense = like.layout.is_dense();
     let fits = if dense { same_strides(&body.layout, &like.layout) } else { body.layout.is_contiguous() };
@@ -105,4 +111,24 @@ fn first(tensor: &Tensor, grad: &Tensor, create_graph: bool) -> Result<Tensor> {
     let out = Tensor::new(out);
     mode::with_grad(create_graph, || inplace::copy_into(&out, grad))?;
     Ok(out)
+}
+
+/// The first gradient of a leaf, if it is sparse. Parts whose memory has another holder are copied.
+fn first_sparse(grad: &Tensor, parts: &CooParts, create_graph: bool) -> Result<Tensor> {
+    let is_own = |part: &Tensor| {
+        let body = part.body();
+        // One handle is the gradient's, one is `parts`'s.
+        grad.handles() <= 1
+            && part.handles() <= 2
+            && !part.requires_grad()
+            && body.storage.is_unique()
+            && body.layout.is_contiguous()
+    };
+    let own = |part: &Tensor| {
+        if !create_graph && is_own(part) { Ok(part.clone()) } else { clone_dense(part) }
+    };
+    mode::with_grad(create_graph, || {
+        let (indices, values) = (own(&parts.indices)?, own(&parts.values)?);
+        Tensor::sparse(&grad.shape(), CooParts { indices, values, ..*parts })
+    })
 }

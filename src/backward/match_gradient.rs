@@ -1,5 +1,6 @@
 //! Converts gradients to the shape, dtype and device of the values that they are gradients of.
 
+use super::sparse;
 use crate::base::{DType, Dims, Error, Guidance, Result};
 use crate::operator::primitives::complex_views::real;
 use crate::operator::primitives::copies::{to_device, to_dtype};
@@ -21,6 +22,12 @@ pub fn fit(node: &Node, index: usize, edge: &Edge, grad: Tensor) -> Result<Tenso
     let leaf = shown_by_leaf(edge);
     let (meta, (same_shape, same_type, dtype)) =
         leaf.as_ref().map_or((meta, found), |leaf| (leaf, compare(leaf)));
+    if grad.is_sparse() {
+        return match sparse_misfit(&grad, meta) {
+            Some(what) => Err(misfit(node, index, edge, &what)),
+            None => sparse::to_dtype(&grad, dtype),
+        };
+    }
     let mut grad = grad;
     if !same_shape {
         let have = grad.shape();
@@ -62,6 +69,16 @@ pub fn fit(node: &Node, index: usize, edge: &Edge, grad: Tensor) -> Result<Tenso
     Ok(grad)
 }
 
+/// What does not fit of a sparse gradient: unlike dense ones, these are not summed or moved.
+fn sparse_misfit(grad: &Tensor, meta: &Meta) -> Option<String> {
+    let (shape, device) = (grad.shape(), grad.device_of_values());
+    if shape != meta.shape {
+        let (have, expected) = (shape.as_slice(), meta.shape.as_slice());
+        return Some(format!("got {have:?} but expected shape compatible with {expected:?}"));
+    }
+    (device != meta.device).then(|| format!("expected device {} but got {device}", meta.device))
+}
+
 /// The dtype that the edge's gradient must have: `own`, the dtype of the value, unless a leaf's grad_dtype
 /// says otherwise.
 #[inline]
@@ -100,7 +117,7 @@ pub fn fit_root(index: usize, edge: &Edge, grad: &Tensor) -> Result<Tensor> {
     let meta = &edge.node.outputs[edge.output as usize];
     let have = grad.shape();
     if edge.node.is_leaf() {
-        return to_dtype(grad, wanted(edge, grad.dtype(), meta.dtype));
+        return sparse::to_dtype(grad, wanted(edge, grad.dtype(), meta.dtype));
     }
     if have == meta.shape {
         return Ok(grad.clone());

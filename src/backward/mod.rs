@@ -10,13 +10,12 @@ pub mod graph_task;
 mod leaf_counts;
 mod match_gradient;
 mod ready_queue;
+pub mod sparse;
 pub mod sum_buffers;
 
 use crate::base::{Error, Guidance, Result, profile, try_alloc};
 use crate::operator::batch;
 use crate::operator::pointwise::nan::has_nan;
-use crate::operator::primitives::addition;
-use crate::operator::primitives::copies::clone_dense;
 use crate::tensor::{
     Edge, Grads, Kind, Node, NodeRef, Step, Tensor, When, add_failed_node, anomaly, any_hosted, mode,
     saved_hooks, with_snapshot,
@@ -311,6 +310,15 @@ fn derive(
     let _parent = node.set_parent();
     crate::storage::reserve::check()?;
     try_alloc::check_list(node.edges.len().max(grads.len()))?;
+    // The derivatives of operators know no sparse gradients.
+    let is_operator = matches!(node.kind, Kind::Op(_) | Kind::CopySlices(_));
+    let dense = if is_operator && grads.iter().flatten().any(Tensor::is_sparse) {
+        let dense = |grad: &Option<Tensor>| grad.as_ref().map(sparse::to_dense).transpose();
+        grads.iter().map(dense).collect::<Result<SmallVec<[Option<Tensor>; 1]>>>()?
+    } else {
+        SmallVec::new()
+    };
+    let grads = if dense.is_empty() { grads } else { &dense };
     let mut step = Step::new(node, grads, create_graph, wanted);
     let results = match &node.kind {
         Kind::Op(derivative) => {
@@ -336,10 +344,10 @@ fn derive(
     };
     if anomaly::checks_nan() {
         for (i, grad) in results.iter().enumerate() {
-            let Some(grad) = grad.as_ref().filter(|g| g.dtype().is_differentiable() && g.numel() > 0) else {
-                continue;
-            };
-            if has_nan(grad)? {
+            let Some(grad) = grad.as_ref().filter(|g| g.dtype().is_differentiable()) else { continue };
+            let parts = grad.coo_parts();
+            let values = parts.as_ref().map_or(grad, |parts| &parts.values);
+            if values.numel() > 0 && has_nan(values)? {
                 let message = format!("Function '{}' returned nan values in its {i}th output.", node.name());
                 let advice = "look at the values that the operator was given: at the edge of its domain (0/0, sqrt(0), \
                     log(0)) a derivative is not finite";
@@ -366,10 +374,10 @@ fn output_hooks(ready: &mut ReadyNode) -> Result<()> {
     for (output, tensor) in retained {
         if let (Some(tensor), Some(Some(grad))) = (tensor.upgrade(), ready.grads.get(output as usize)) {
             tensor.update_grad(|old| match old {
-                None => clone_dense(grad),
+                None => sparse::copy(grad),
                 // A batched gradient of a `vmap` that has ended cannot be added to.
                 Some(old) if batch::has_escaped(&old) => Ok(old),
-                Some(old) => addition::add(&old, grad),
+                Some(old) => sparse::add(&old, grad),
             })?;
         }
     }

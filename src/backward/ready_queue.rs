@@ -2,6 +2,7 @@
 //! allocation: the next ones are kept in a small array before the heap.
 
 use super::leaf_counts::LeafCounts;
+use super::sparse;
 use crate::base::{Result, try_alloc};
 use crate::operator::pointwise::apply_inplace;
 use crate::operator::primitives::addition;
@@ -86,6 +87,7 @@ impl ReadyNode {
 fn is_own(t: &Tensor) -> bool {
     let body = t.body();
     !t.is_special()
+        && !t.is_sparse()
         && t.is_unique()
         && !t.requires_grad()
         && body.storage.is_unique()
@@ -98,12 +100,13 @@ fn accumulate(sum: Tensor, grad: Tensor, create_graph: bool) -> Result<Tensor> {
 }
 
 fn summed(sum: Tensor, grad: Tensor, create_graph: bool) -> Result<Tensor> {
-    let alike = !grad.is_special() && sum.dtype() == grad.dtype() && sum.shape() == grad.shape();
+    let alike =
+        !grad.is_special() && !grad.is_sparse() && sum.dtype() == grad.dtype() && sum.shape() == grad.shape();
     if !create_graph && alike && is_own(&sum) {
         apply_inplace(&addition::add::ROW, &sum, &[(&sum).into(), (&grad).into()])?;
         return Ok(sum);
     }
-    addition::add(&sum, &grad)
+    sparse::add(&sum, &grad)
 }
 
 impl ReadyQueue {

@@ -13,6 +13,7 @@ pub mod random;
 pub mod reduction;
 pub mod shape;
 pub mod sorting;
+pub mod sparse;
 pub mod special;
 
 pub fn pointwise_rows() -> impl Iterator<Item = &'static crate::operator::pointwise::Pointwise> {

@@ -13,7 +13,8 @@ pub struct Referents {
     /// leaf's node.
     pub nodes: SmallVec<[NodeRef; 2]>,
     pub grad: Option<Tensor>,
-    pub tangents: Vec<Tensor>,
+    /// The tangents, and the parts of a sparse tensor.
+    pub beside: Vec<Tensor>,
 }
 
 impl Tensor {
@@ -67,6 +68,10 @@ impl Tensor {
         let grad = extra.and_then(|extra| extra.grad.try_lock().ok()).and_then(|grad| grad.clone());
         let tangents = extra.and_then(|extra| extra.tangents.try_lock().ok());
         let tangents = tangents.map(|all| all.iter().filter_map(|(_, tangent)| tangent.clone()).collect());
-        Referents { nodes, grad, tangents: tangents.unwrap_or_default() }
+        let mut beside: Vec<Tensor> = tangents.unwrap_or_default();
+        if let Some(Ok(parts)) = extra.map(|extra| extra.coo.try_lock()) {
+            beside.extend(parts.iter().flat_map(|parts| [parts.indices.clone(), parts.values.clone()]));
+        }
+        Referents { nodes, grad, beside }
     }
 }

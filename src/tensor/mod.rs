@@ -4,6 +4,7 @@
 
 mod body;
 pub mod changes;
+mod coo;
 mod dual_levels;
 mod flags;
 mod graph;
@@ -83,6 +84,8 @@ struct Extra {
     tangents: Tangents,
     /// The physical tensor, if this tensor is batched.
     batched: OnceLock<Batched>,
+    /// The parts, if this tensor is sparse.
+    coo: Mutex<Option<Box<CooParts>>>,
     host_state: Mutex<Option<HostState>>,
 }
 
@@ -165,6 +168,26 @@ pub struct Batched {
     pub place: usize,
     /// The tensor whose dimension `place` became the innermost batch dimension.
     pub given: Option<Tensor>,
+}
+
+/// The parts of a sparse tensor, which are ordinary tensors.
+#[derive(Clone)]
+pub struct CooParts {
+    /// The coordinates of the values, one column for each: an int64 matrix with a row for each sparse dimension.
+    pub indices: Tensor,
+    /// The values, whose further dimensions are the dense ones.
+    pub values: Tensor,
+    /// True if the columns of `indices` are sorted and differ from one another.
+    pub is_coalesced: bool,
+    pub func: &'static CooFunc,
+}
+
+/// What the engine does with sparse tensors. It comes in with them, because the engine cannot call operators.
+pub struct CooFunc {
+    /// The dense tensor of that shape.
+    pub to_dense: fn(&CooParts, &[usize]) -> Result<Tensor>,
+    /// All values of two sparse tensors of one shape.
+    pub join: fn(&CooParts, &CooParts) -> Result<CooParts>,
 }
 
 /// A tensor's tangents, by ascending level. `None` means that the tangent was removed, so that a view must

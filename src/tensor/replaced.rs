@@ -4,8 +4,8 @@
 use crate::base::{Error, Guidance, Result};
 use crate::storage::{Member, MemberFacts, Storage};
 use crate::tensor::{
-    BATCHED, Body, CONJ_NEG, DUAL, Edge, GradType, Inner, Kept, Kind, NodeRef, REPLACED, REQUIRES, Saved,
-    Tensor, VIEW, View, WeakTensor, changes, lock, snapshot,
+    BATCHED, Body, CONJ_NEG, CooParts, DUAL, Edge, GradType, Inner, Kept, Kind, NodeRef, REPLACED, REQUIRES,
+    Saved, Tensor, VIEW, View, WeakTensor, changes, lock, snapshot,
 };
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -159,6 +159,7 @@ struct SwappedFields {
     wants: bool,
     grad: Option<Tensor>,
     grad_type: GradType,
+    coo: Option<CooParts>,
 }
 
 impl SwappedFields {
@@ -169,6 +170,7 @@ impl SwappedFields {
             wants: tensor.flags() & REQUIRES != 0,
             grad: tensor.grad(),
             grad_type: tensor.0.extra.get().map_or(GradType::Own, |extra| extra.grad_type.get()),
+            coo: tensor.coo_parts(),
         }
     }
 
@@ -179,6 +181,7 @@ impl SwappedFields {
         tensor.extra().grad_type.set(self.grad_type);
         lock(&tensor.extra().replaced).leaf = Some(None);
         tensor.set_grad(self.grad);
+        *lock(&tensor.extra().coo) = self.coo.map(Box::new);
         if self.wants {
             tensor.0.flags.fetch_or(REQUIRES, Ordering::AcqRel);
         } else {

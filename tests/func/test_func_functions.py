@@ -280,3 +280,41 @@ def test_batches_of_gradients_and_tangents_need_no_rule():
     assert autograd.gradcheck(Triple.apply, (double,), **checks)
     with pytest.raises(RuntimeError, match="it must override the setup_context staticmethod"):
         func.vmap(Triple.apply)(MANY)
+
+
+SEEN = []
+
+
+def nested_rule(info, in_dims, pair, factor, more):
+    SEEN.append((info.batch_size, in_dims, type(pair)))
+    first, second = (x if d is None else x.movedim(d, 0) for x, d in zip(pair, in_dims[0], strict=True))
+    shared = in_dims[0] == [None, None] and in_dims[2]["a"] is None
+    return first * factor + second + more["a"], None if shared else 0
+
+
+Nested = made(
+    "Nested",
+    forward=lambda pair, factor, more: pair[0] * factor + pair[1] + more["a"],
+    setup_context=lambda ctx, inputs, output: None,
+    backward=lambda ctx, g: (None, None, None),
+    vmap=nested_rule,
+)
+
+
+def test_rules_get_nested_dimensions():
+    """Of tensors inside of containers, too, and where no argument is a tensor itself."""
+    SEEN.clear()
+    y = func.vmap(lambda x: Nested.apply([x, X], 2, {"a": x}))(MANY)
+    assert y.equal(MANY * 3 + X) and SEEN == [(2, ([0, None], None, {"a": 0}), list)]
+    SEEN.clear()
+    func.vmap(lambda x, y: Nested.apply((x, y), x.sum().expand(3), {"a": X}), in_dims=(0, None))(MANY, X)
+    assert SEEN == [(2, ((0, None), 0, {"a": None}), tuple)]
+    SEEN.clear()
+    y = func.vmap(lambda x: Nested.apply([X, X], 2, {"a": X}) + x)(MANY)
+    assert y.equal(MANY + 4 * X) and not SEEN
+    SEEN.clear()
+    # At the inner level only the first tensor has samples, at the outer one only the second.
+    inner = lambda x, y: Nested.apply([x, y], 1, {"a": X})
+    y = func.vmap(lambda y: func.vmap(lambda x: inner(x, y))(MANY))(MANY + 1)
+    assert SEEN[0][1] == ([0, None], None, {"a": None})
+    assert y.equal(MANY + (MANY + 1)[:, None] + X)

@@ -1,5 +1,6 @@
 """What make_complex.py asks PyTorch and test_complex.py asks the library: numbers, expressions, pairs of operands."""
 
+import cmath
 import itertools
 import random
 
@@ -11,6 +12,12 @@ UNARY = (
 ).split()
 PARTS = (0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 2.0, -3.0, 1e-5, 25.0, -40.0)
 POINTS = [complex(re, im) for re in PARTS for im in PARTS]
+# At these some part is infinite or NaN. (Other functions differ there among PyTorch's own vector widths.)
+BEYOND = (
+    "abs angle exp exp2 expm1 log log2 log10 log1p sqrt rsqrt square sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh"
+).split()
+EDGES = (0.0, -0.0, 1.0, -1.0, float("inf"), -float("inf"), float("nan"))
+INFINITE = [complex(re, im) for re in EDGES for im in EDGES if not cmath.isfinite(complex(re, im))]
 BINARY = "add sub mul div pow eq ne logical_and logical_or logical_xor".split()
 
 # --- dtypes of results: a dtype with dimensions, a dtype without, or a Python number ---

@@ -20,12 +20,14 @@ def values(result):
 
 
 points = torch.tensor(cases.POINTS, dtype=torch.complex128)
+infinite = torch.tensor(cases.INFINITE, dtype=torch.complex128)
 printed = cases.printed_cases()
 for case in printed:
     case["text"] = cases.printed(torch, case)
     # A conjugate prints as what it is, but torch's own is lazy: both are recorded as printed.
 golden = {
     "unary": {name: values(torch.stack([getattr(torch, name)(p) for p in points]).resolve_conj()) for name in cases.UNARY},
+    "beyond": {name: values(getattr(torch, name)(infinite)) for name in cases.BEYOND},
     "promotion": {op: [cases.promoted(torch, op, a, b) for a, b in cases.PAIRS] for op in cases.PROMOTING},
     "errors": {text: cases.failure(torch, text) for text in cases.ERRORS},
     "printed": printed,

@@ -149,12 +149,6 @@ def test_what_is_refused(call, kind, text):
     assert w.tolist() == before
 
 
-@pytest.mark.gradiron
-def test_sparse_gradients_are_refused():
-    with pytest.raises(NotImplementedError, match="gradients are dense here"):
-        F.embedding(T.tensor([1]), table(), sparse=True)
-
-
 @pytest.mark.skipif(NO_GPU or not IS_GRADIRON, reason="without the GPU")
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
 def test_bags_on_the_gpu(mode):

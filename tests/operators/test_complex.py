@@ -63,6 +63,26 @@ def test_functions_on_both_sides_of_their_branch_cuts(name, dtype):
     assert not wrong, f"{len(wrong)} of {len(got)}: {wrong[:8]}"
 
 
+@pytest.mark.parametrize("name", cases.BEYOND)
+@pytest.mark.parametrize("dtype", ["complex128", "complex64"])
+def test_functions_at_infinities_and_nan(name, dtype):
+    """As Annex G of the C standard has them. Beside a NaN the sign of a part is free."""
+    got = getattr(T, name)(T.tensor(cases.INFINITE, dtype=getattr(T, dtype))).tolist()
+    wrong = []
+    for point, value, text in zip(cases.INFINITE, got, TABLE["beyond"][name], strict=True):
+        want = complex(*map(float, text)) if isinstance(text, list) else float(text)
+        if IS_GRADIRON and name == "log1p" and cmath.isinf(point) and cmath.isnan(point):
+            want = complex(math.inf, math.nan)  # PyTorch gives two NaNs.
+        ours, theirs = ([v.real, v.imag] if isinstance(v, complex) else [v] for v in (value, want))
+        free = any(map(math.isnan, theirs))
+        for a, b in zip(ours, theirs, strict=True):
+            same = math.isclose(abs(a), abs(b), rel_tol=1e-6) or (math.isnan(a) and math.isnan(b))
+            if not same or not (free or math.copysign(1, a) == math.copysign(1, b)):
+                wrong.append((point, value, want))
+                break
+    assert not wrong, f"{len(wrong)} of {len(got)}: {wrong[:8]}"
+
+
 @pytest.mark.parametrize("op", TABLE["promotion"])
 def test_promotion(op):
     with warnings.catch_warnings():

@@ -221,12 +221,6 @@ def test_gradient_scalers_of_fused_optimizers():
             assert scaled.state[p]["step"].item() == 1.0
 
 
-@pytest.mark.gradiron
-def test_sparse_adam_says_what_is_missing():
-    with pytest.raises(NotImplementedError, match="sparse gradients"):
-        O.SparseAdam([leaf(2)])
-
-
 def test_default_dtype_of_steps():
     T.set_default_dtype(T.float64)
     p = leaf(2)

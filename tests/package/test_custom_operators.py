@@ -89,3 +89,8 @@ def test_what_is_not_there():
     if IS_GRADIRON:
         # Of operators that a package has in a library, which is not loaded here.
         library.register_fake("mine::nothing_yet", lambda x: x)
+
+
+def test_namespaces_may_begin_with_an_underscore():
+    op = library.custom_op("_mine::scaled", scaled, mutates_args=())
+    assert T.ops._mine.scaled(T.ones(2)).tolist() == op(T.ones(2)).tolist() == [2.0, 2.0]

@@ -121,7 +121,8 @@ class GradScaler:
                     if p.grad.dtype is _core.float16 and p.dtype is _core.float16:
                         raise ValueError("Attempting to unscale FP16 gradients.")
                     p.grad.mul_(inverse.to(device=p.grad.device))
-                    bad = bad or not bool(p.grad.isfinite().all())
+                    values = p.grad._values() if p.grad.is_sparse else p.grad
+                    bad = bad or not bool(values.isfinite().all())
         return bad
 
     def unscale_(self, optimizer: Any) -> None:

@@ -344,6 +344,8 @@ class _Check:
         for columns, repeated, x in zip(first, second, self.sources, strict=True):
             for g in columns:
                 if g is not None:
+                    if g.layout != x.layout:
+                        raise GradcheckError(f"grad is incorrect layout ({g.layout} is not {x.layout})")
                     dtypes_agree &= g.dtype == x.dtype
                     sizes_agree &= g.shape == x.shape
             jacobians.append(matrix(columns, x, x.dtype))

@@ -55,19 +55,27 @@ def without_rules() -> Iterator[None]:
         _core.set_without_rules(before)
 
 
-def apply_batched(cls: Any, args: tuple[Any, ...], level: int, size: int, randomness: str) -> Any:
-    """`cls.apply(*args)` where some of the arguments are batched, at most at `level`."""
-    own = cls.vmap is not Function.vmap
-    # A rule sees the samples inside of containers, too; methods that run over samples get these as they are.
-    given, structure = tree.flatten(args) if own else (list(args), None)
+def leaves_for_rule(cls: Any, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], tree.TreeSpec | None]:
+    """The leaves of the arguments, and their structure. A rule sees the samples inside of containers, too; methods that run
+    over samples get containers as they are."""
+    if not cls._own_setup or cls.vmap is Function.vmap:
+        return args, None
+    leaves, structure = tree.flatten(args)
+    return tuple(leaves), structure
+
+
+def apply_batched(
+    cls: Any, given: tuple[Any, ...], arguments: tree.TreeSpec | None, level: int, size: int, randomness: str
+) -> Any:
+    """`cls.apply` on arguments with these leaves, of which some are batched, at most at `level`."""
     leaves, dims = [], []
     for leaf in given:
         value = _core.unwrap_batched(leaf, level) if isinstance(leaf, Tensor) else None
         leaves.append(leaf if value is None else value)
         dims.append(None if value is None else 0)
-    if structure is not None:
-        in_dims = tree.unflatten(dims, structure)
-        made = cls.vmap(VmapInfo(size, randomness), in_dims, *tree.unflatten(leaves, structure))
+    if arguments is not None:
+        in_dims = tree.unflatten(dims, arguments)
+        made = cls.vmap(VmapInfo(size, randomness), in_dims, *tree.unflatten(leaves, arguments))
         if not (isinstance(made, tuple) and len(made) == 2):
             raise RuntimeError(
                 "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure compatible "

@@ -31,7 +31,7 @@ def embedding(
         max_norm: bound to which rows with a larger norm are scaled down, in place, when they are looked up.
         norm_type: exponent of that norm. Default: `2.0`
         scale_grad_by_freq: divide the gradient of a row by its number of occurrences in the batch. Default: `False`
-        sparse: not supported: gradients are dense, and `True` raises `NotImplementedError`. Default: `False`
+        sparse: whether the gradient of `weight` is a sparse tensor, for `SparseAdam`, `SGD` and `Adagrad`. Default: `False`
 
     Examples:
         >>> F.embedding(torch.tensor([[1, 2], [4, 9]]), torch.randn(10, 3)).shape
@@ -88,7 +88,7 @@ def embedding_bag(
         norm_type: exponent of that norm. Default: `2`
         scale_grad_by_freq: divide the gradient of a row by its number of occurrences in the batch. Default: `False`
         mode: `"sum"`, `"mean"` or `"max"`. Default: `"mean"`
-        sparse: not supported: gradients are dense, and `True` raises `NotImplementedError`. Default: `False`
+        sparse: whether the gradient of `weight` is a sparse tensor, for `SparseAdam`, `SGD` and `Adagrad`. Default: `False`
         per_sample_weights: factors of the rows, of the shape of the input; only for `"sum"`.
         include_last_offset: whether the last offset is the length of the input instead of the start of a bag.
             Default: `False`

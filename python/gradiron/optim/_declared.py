@@ -74,6 +74,14 @@ def check_capturable(
             raise AssertionError(f"If capturable=True, {names} must be on supported devices: {devices}.")
 
 
+def sparse_places(grads: Sequence[Tensor | None]) -> list[int]:
+    """Return the positions of sparse tensors in a list."""
+    # Comparing the classes is faster than asking each tensor.
+    if {*map(type, grads)} <= {Tensor}:
+        return []
+    return [i for i, grad in enumerate(grads) if grad is not None and grad.is_sparse]
+
+
 class DeclaredOptimizer(Optimizer):
     """Base class of the optimizers that declare their options, their state and their rule.
 
@@ -101,6 +109,8 @@ class DeclaredOptimizer(Optimizer):
     _NUMBERS: ClassVar[Sequence[str]] = ()
     # Whether `fused=True` is an option, which lets a gradient scaler leave the scaling to the step.
     _HAS_FUSED: ClassVar[bool] = False
+    # The error for a sparse gradient; `None` if the rule is written for such, too.
+    _NO_SPARSE: ClassVar[str | None] = "{name} does not support sparse gradients"
 
     def _chosen_options(self, given: Options) -> dict[str, Any]:
         """Return the options among the arguments of `__init__`."""
@@ -158,6 +168,8 @@ class DeclaredOptimizer(Optimizer):
         params, grads, states = [], [], []
         for p in group["params"]:
             if (grad := p.grad) is not None:
+                if self._NO_SPARSE and type(grad) is not Tensor and grad.is_sparse:
+                    raise RuntimeError(self._NO_SPARSE.format(name=type(self).__name__))
                 state = self.state[p]
                 if not state:
                     state.update(self._new_state(p, group))

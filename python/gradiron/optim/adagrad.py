@@ -7,7 +7,16 @@ from typing import Any, ClassVar
 import gradiron as torch
 
 from .._core import Tensor
-from ._declared import DeclaredOptimizer, Lists, Options, check_foreach, check_options, check_steps, count
+from ._declared import (
+    DeclaredOptimizer,
+    Lists,
+    Options,
+    check_foreach,
+    check_options,
+    check_steps,
+    count,
+    sparse_places,
+)
 from ._rule import Rule, Trace
 from .optimizer import ParamsT
 
@@ -25,6 +34,23 @@ def _update(x: Trace, *, scaled: bool, maximize: bool, decay: bool) -> None:
     x.sum = x.sum.addcmul(grad, grad, value=1)
     rate = x.lr / (1 + (x.step.item() - 1) * x.lr_decay)
     x.param = x.param.addcdiv(grad, x.sum.sqrt() + x.eps, value=-rate)
+
+
+def _update_by_sparse(param: Tensor, grad: Tensor, total: Tensor, step: Tensor, options: Options) -> None:
+    """Update a parameter, its sum of squares and its count of steps by a sparse gradient."""
+    if options["fused"]:
+        raise RuntimeError("`fused` does not support sparse grad or complex param")
+    if options["weight_decay"] != 0:
+        raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+    rate = options["lr"] / (1 + step.item() * options["lr_decay"])
+    step.add_(1)
+    # The update is not linear, so the gradients of an element are summed first.
+    grad = (-grad if options["maximize"] else grad).coalesce()
+    total.add_(grad * grad)
+    root = total.sparse_mask(grad)._values().sqrt_().add_(options["eps"])
+    scaled = grad._values() / root
+    update = torch.sparse_coo_tensor(grad._indices(), scaled, grad.shape, is_coalesced=True, check_invariants=False)
+    param.add_(update, alpha=-float(rate))
 
 
 def _first_sum(p: Tensor, group: Options) -> Tensor:
@@ -61,6 +87,7 @@ class Adagrad(DeclaredOptimizer):
     """
 
     _RULE = _update
+    _NO_SPARSE = None
     _STATE: ClassVar = {"step": count, "sum": _first_sum}
     _NUMBERS = "lr lr_decay eps weight_decay".split()
     _HAS_FUSED = True
@@ -120,6 +147,18 @@ class Adagrad(DeclaredOptimizer):
         if group["fused"]:
             self._check_fused_once(params)
         return params, grads, lists
+
+    @classmethod
+    def _apply_rule(cls, params: list[Tensor], grads: list[Any], lists: Lists, options: Options) -> None:
+        sparse = sparse_places(grads)
+        for i in sparse:
+            _update_by_sparse(params[i], grads[i], lists["sum"][i], lists["step"][i], options)
+        if sparse:
+            dense = [i for i in range(len(params)) if i not in sparse]
+            params, grads = [params[i] for i in dense], [grads[i] for i in dense]
+            lists = {name: [tensors[i] for i in dense] for name, tensors in lists.items()}
+        if params:
+            super()._apply_rule(params, grads, lists, options)
 
     @classmethod
     def _check_arguments(cls, params: list[Tensor], lists: Lists, options: Options) -> None:

@@ -77,6 +77,7 @@ class Adam(DeclaredOptimizer):
     """
 
     _RULE = _update
+    _NO_SPARSE = "Adam does not support sparse gradients, please consider SparseAdam instead"
     _STATE: ClassVar = {"step": count, "exp_avg": zeros, "exp_avg_sq": zeros, "max_exp_avg_sq": zeros}
     _OPTIONAL: ClassVar = {"max_exp_avg_sq": lambda options: options["amsgrad"]}
     _NUMBERS = "lr beta1 beta2 eps weight_decay".split()

@@ -200,7 +200,7 @@ class LBFGS(Optimizer):
     def _gather_flat_grad(self) -> Tensor:
         views = []
         for p in self._params:
-            view = p.new_zeros(p.numel()) if p.grad is None else p.grad.reshape(-1)
+            view = p.new_zeros(p.numel()) if p.grad is None else p.grad.to_dense().reshape(-1)
             views.append(torch.view_as_real(view).reshape(-1) if view.is_complex() else view)
         flat = torch.cat(views, 0)
         return flat.neg_() if self.param_groups[0].get("maximize", False) else flat

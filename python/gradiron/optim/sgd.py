@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import gradiron as torch
 
 from .._core import Tensor
-from ._declared import DeclaredOptimizer, Lists, Options
+from ._declared import DeclaredOptimizer, Lists, Options, sparse_places
 from ._rule import Rule, Trace
 from .optimizer import ParamsT
 
@@ -28,6 +28,25 @@ def _update(x: Trace, *, scaled: bool, maximize: bool, decay: bool, momentum: bo
             x.momentum_buffer = (x.momentum_buffer * x.momentum).add(grad, alpha=1 - x.dampening)
         grad = grad.add(x.momentum_buffer, alpha=x.momentum) if nesterov else x.momentum_buffer
     x.param = x.param.add(grad, alpha=-x.lr)
+
+
+def _update_by_sparse(param: Tensor, grad: Tensor, buffer: Tensor | None, options: Options) -> Tensor | None:
+    """Update a parameter by a sparse gradient, and return the new momentum buffer."""
+    if options["fused"]:
+        raise RuntimeError("`_fused_sgd` does not support sparse gradients")
+    if options["maximize"]:
+        grad = -grad
+    if options["weight_decay"] != 0:
+        grad = grad.add(param, alpha=options["weight_decay"])
+    momentum = options["momentum"]
+    if momentum != 0:
+        if buffer is None:
+            buffer = grad.detach().clone()
+        else:
+            buffer.mul_(momentum).add_(grad, alpha=1 - options["dampening"])
+        grad = grad.add(buffer, alpha=momentum) if options["nesterov"] else buffer
+    param.add_(grad, alpha=-float(options["lr"]))
+    return buffer
 
 
 class SGD(DeclaredOptimizer):
@@ -126,18 +145,23 @@ class SGD(DeclaredOptimizer):
 
     @classmethod
     def _apply_rule(cls, params: list[Tensor], grads: list[Any], lists: Lists, options: Options) -> None:
-        buffers = lists.get("momentum_buffer")
-        new = [i for i, buffer in enumerate(buffers) if buffer is None] if buffers else []
+        buffers = lists.get("momentum_buffer") or []
+        sparse = {*sparse_places(grads), *sparse_places(buffers)}
+        for i in sparse:
+            buffer = _update_by_sparse(params[i], grads[i], buffers[i] if buffers else None, options)
+            if buffers:
+                buffers[i] = buffer
+        new = [i for i, buffer in enumerate(buffers) if buffer is None]
         options["first"] = False
-        if not new or not buffers:
+        if not new and not sparse:
             return super()._apply_rule(params, grads, lists, options)
-        old = [i for i, buffer in enumerate(buffers) if buffer is not None]
+        old = [i for i in range(len(params)) if i not in sparse and i not in new]
         for i in new:
             buffers[i] = torch.empty_like(grads[i])
         for own in filter(None, (new, old)):
             options["first"] = own is new
-            chosen = [[tensors[i] for i in own] for tensors in (params, grads, buffers)]
-            super()._apply_rule(chosen[0], chosen[1], {"momentum_buffer": chosen[2]}, options)
+            chosen = [[tensors[i] for i in own] for tensors in (params, grads, buffers or params)]
+            super()._apply_rule(chosen[0], chosen[1], {"momentum_buffer": chosen[2]} if buffers else {}, options)
 
 
 def sgd(

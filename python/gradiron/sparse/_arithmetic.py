@@ -91,6 +91,16 @@ def power(input: Any, exponent: Any) -> Tensor:
     return like(input, input._held**exponent)
 
 
+def add_in_place(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """Add a sparse tensor to another, or to a dense one, of which nothing but the elements that have values is read."""
+    if is_coo(input) or not is_coo(other) or input.shape != other.shape:
+        return in_place(add)(input, other, alpha=alpha)
+    held = other._held.to(input.dtype)
+    if other._at.shape[0] == 1:
+        return input.index_add_(0, other._at[0], held, alpha=alpha)
+    return input.index_put_(tuple(other._at), held if alpha == 1 else held * alpha, accumulate=True)
+
+
 def in_place(function: Callable[..., Any]) -> Callable[..., Any]:
     def write(x: Any, other: Any, **kwargs: Any) -> Any:
         if is_coo(x) and is_number(other) and function in (mul, div):

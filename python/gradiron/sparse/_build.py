@@ -84,7 +84,7 @@ def sparse_coo_tensor(
         held = held.detach().requires_grad_()
     elif held is values and held.requires_grad:
         held = held.view_as(held)  # A leaf of values makes no leaf.
-    return make(at, held, shape, bool(is_coalesced))
+    return make(at, held, shape, held.shape[0] < 2 if is_coalesced is None else is_coalesced)
 
 
 def empty(size: Any, dtype: Any = None, device: Any = None, dense_dim: int = 0) -> CooTensor:

@@ -54,7 +54,7 @@ def replaced(x: Any, other: Any) -> CooTensor:
     """The object `x` with the contents of another."""
     if x._held.requires_grad and x._held.is_leaf and _core.is_grad_enabled():
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-    x._at, x._held, x._in_order = other._at, other._held.to(x.device, x.dtype), other._in_order
+    _core.set_coo_parts(x, other._at, other._held.to(x.device, x.dtype), other._in_order)
     kept: CooTensor = x
     return kept
 

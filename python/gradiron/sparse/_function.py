@@ -67,7 +67,10 @@ class _Call:
 
 
 def _hollow(x: Any) -> Any:
-    return x._with(x._held.detach()[:0]) if isinstance(x, SparseTensor) else None
+    """The places of a sparse tensor, with one value for all."""
+    if not isinstance(x, SparseTensor):
+        return None
+    return x._with(_core.zeros((), dtype=x.dtype, device=x.device).expand(x._held.shape))
 
 
 _classes: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()

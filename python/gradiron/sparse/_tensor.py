@@ -2,11 +2,13 @@
 
 The indices and the values are ordinary tensors, so that everything here is a composition of ordinary operators: derivatives of
 every order, and the GPU's part, come from theirs. To the core it is a tensor without memory, of the right shape and dtype, and
-every function that is called with it comes to `__torch_function__`: what is not in `functions` raises.
+every function that is called with it comes to `__torch_function__`: what is not in `functions` raises. The core keeps the parts
+of a tensor in coordinate format, because it makes and adds up sparse gradients itself.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -123,9 +125,15 @@ class SparseTensor(Tensor):
             raise RuntimeError("grad expected sparse coordinate tensor layout but got Strided")
         self._held.grad = None if value is None else value._held
 
-    @property  # type: ignore[misc]
-    def data(self) -> SparseTensor:  # type: ignore[override]
+    @property  # type: ignore[override]
+    def data(self) -> SparseTensor:
         return self._with(self._held.detach())
+
+    @data.setter
+    def data(self, value: SparseTensor) -> None:
+        # The core keeps the dtype, which may be another, and the parts of tensors in coordinate format.
+        Tensor.data.__set__(self, value)  # type: ignore[attr-defined]
+        self.__dict__.update(value.__dict__)
 
     def __iter__(self) -> Any:
         return iter(self.unbind())
@@ -149,13 +157,26 @@ class SparseTensor(Tensor):
         return made
 
 
+def _part(place: int, doc: str) -> Any:
+    def get(self: CooTensor) -> Any:
+        return _core.coo_parts(self)[place]
+
+    def put(self: CooTensor, value: Any) -> None:
+        parts = list(_core.coo_parts(self))
+        parts[place] = value
+        _core.set_coo_parts(self, *parts)
+
+    return property(get, put, doc=doc)
+
+
 class CooTensor(SparseTensor):
-    """A tensor in coordinate format; `sparse_coo_tensor` and `Tensor.to_sparse` make one."""
+    """A tensor in coordinate format; `sparse_coo_tensor` and `Tensor.to_sparse` make one, and sparse gradients are such."""
 
     backend = "Sparse"
 
-    _at: Tensor  # sparse_dim x nnz
-    _in_order: bool
+    _at = _part(0, "The indices: sparse_dim x nnz.")
+    _held = _part(1, "The values: nnz x the dense dimensions.")
+    _in_order = _part(2, "Whether the indices are sorted and each is there once.")
 
     layout = sparse_coo
     is_sparse = True
@@ -229,25 +250,23 @@ class CompressedTensor(SparseTensor):
         return _rebuild_sparse_tensor, (self.layout, (self._starts, self._across, self._held.detach(), self.shape))
 
 
-_asking = False
+@functools.cache
+def _ask_classes() -> None:
+    """Have functions ask the classes of sparse tensors, of which there will be one now."""
+    prepare(CooTensor)
+    prepare(CompressedTensor)
+    _core.expect_overrides(True)
 
 
-def _without_memory(kind: type[SparseTensor], size: Sequence[int], values: Tensor) -> Any:
-    global _asking
-    if not _asking:
-        prepare(CooTensor)
-        prepare(CompressedTensor)
-        _core.expect_overrides(True)
-        _asking = True
-    made = _core.make_subclass(kind, _core.empty(list(size), dtype=values.dtype, device="meta"), False)
-    made._held = values
-    return made
+def coo_class() -> type[CooTensor]:
+    """The class of the objects that the core makes for its first sparse tensor, and for those that follow."""
+    _ask_classes()
+    return CooTensor
 
 
 def make(indices: Tensor, values: Tensor, size: Sequence[int], in_order: bool = False) -> CooTensor:
     """A sparse tensor of indices and values; `in_order` if they are sorted, and no two are of one place."""
-    made: CooTensor = _without_memory(CooTensor, size, values)
-    made._at, made._in_order = indices, in_order
+    made: CooTensor = _core.make_coo(indices, values, size, in_order)
     return made
 
 
@@ -255,7 +274,10 @@ def compressed(
     layout: Any, starts: Tensor, across: Tensor, values: Tensor, size: Sequence[int], lines: Tensor | None = None
 ) -> CompressedTensor:
     """A sparse matrix, compressed by rows or columns."""
-    made: CompressedTensor = _without_memory(CompressedTensor, size, values)
+    _ask_classes()
+    empty = _core.empty(list(size), dtype=values.dtype, device="meta")
+    made: CompressedTensor = _core.make_subclass(CompressedTensor, empty, False)
+    made._held = values
     made.layout, made._starts, made._across, made._lines = layout, starts, across, lines
     return made
 

@@ -1,10 +1,10 @@
 //! Complex numbers and the functions of them that formulas use, computed with those of [`super::f64`]. Signed
-//! zeros choose the side of a branch cut, as in C. complex64 has its own arithmetic in f32; most of its functions are
+//! zeros choose the side of a branch cut, and infinities and NaNs give what Annex G of the C standard says. complex64 has its own arithmetic in f32; most of its functions are
 //! those of complex128, rounded once.
 
 use super::f64 as real;
 use crate::cpu::float::Float;
-use std::f64::consts::{FRAC_PI_2, LN_2, LN_10};
+use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, LN_2, LN_10, PI};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 pub use crate::cpu::element::Complex;
@@ -305,7 +305,7 @@ pub fn exp(x: T) -> T {
         return new(real::exp(x.re), x.im);
     }
     if !x.im.is_finite() && x.re.is_infinite() {
-        return if x.re < 0.0 { new(0.0, 0.0) } else { new(x.re, f64::NAN) };
+        return if x.re < 0.0 { new(0.0, 0f64.copysign(x.im)) } else { new(x.re, f64::NAN) };
     }
     // In two steps if the magnitude alone would overflow.
     let extra = if x.re > 709.0 && x.re < 1420.0 { 700.0 } else { 0.0 };
@@ -420,13 +420,22 @@ pub fn sinh(x: T) -> T {
     if x.im == 0.0 {
         return new(real::sinh(x.re), x.im);
     }
+    if !x.im.is_finite() {
+        return new(if x.re == 0.0 || x.re.is_infinite() { x.re } else { f64::NAN }, f64::NAN);
+    }
     let across = if x.re == 0.0 { x.re } else { real::sinh(x.re) * real::cos(x.im) };
     new(across, real::cosh(x.re) * real::sin(x.im))
 }
 
 pub fn cosh(x: T) -> T {
-    let flat = x.re == 0.0 || x.im == 0.0;
-    let up = if flat { x.re * x.im } else { real::sinh(x.re) * real::sin(x.im) };
+    if x.re == 0.0 || x.im == 0.0 {
+        let is_below = x.re.is_sign_negative() != x.im.is_sign_negative();
+        return new(real::cosh(x.re) * real::cos(x.im), if is_below { -0.0 } else { 0.0 });
+    }
+    if !x.im.is_finite() {
+        return new(if x.re.is_infinite() { f64::INFINITY } else { f64::NAN }, f64::NAN);
+    }
+    let up = real::sinh(x.re) * real::sin(x.im);
     new(real::cosh(x.re) * real::cos(x.im), up)
 }
 
@@ -437,6 +446,9 @@ pub fn tanh(x: T) -> T {
     if x.re.abs() > 20.0 {
         let rest = 4.0 * real::sin(x.im) * real::cos(x.im) * real::exp(-2.0 * x.re.abs());
         return new(1f64.copysign(x.re), if x.re.is_infinite() { 0f64.copysign(x.im) } else { rest });
+    }
+    if !x.im.is_finite() {
+        return new(if x.re == 0.0 { x.re } else { f64::NAN }, f64::NAN);
     }
     let (t, s) = (real::tan(x.im), real::sinh(x.re));
     let beta = 1.0 + t * t;
@@ -449,7 +461,44 @@ fn roots(x: T) -> (T, T) {
     (sqrt(new(1.0 - x.re, -x.im)), sqrt(new(1.0 + x.re, x.im)))
 }
 
+/// [`asinh`] of a number that is not finite.
+fn asinh_beyond(x: T) -> T {
+    let (re, im) = (x.re.abs(), x.im.abs());
+    let angle = match (re.is_infinite(), im.is_infinite()) {
+        (true, true) => FRAC_PI_4,
+        (false, true) if !re.is_nan() => FRAC_PI_2,
+        (true, false) if !im.is_nan() => 0.0,
+        (false, false) if im == 0.0 => 0.0,
+        _ => f64::NAN,
+    };
+    let size = if is_inf(x) { f64::INFINITY } else { f64::NAN };
+    new(size.copysign(x.re), angle.copysign(x.im))
+}
+
+/// [`acos`] of a number that is not finite.
+fn acos_beyond(x: T) -> T {
+    let angle = match (x.re.is_infinite(), x.im.is_infinite()) {
+        (true, true) if x.re > 0.0 => FRAC_PI_4,
+        (true, true) => 3.0 * FRAC_PI_4,
+        (false, true) if !x.re.is_nan() => FRAC_PI_2,
+        (true, false) if !x.im.is_nan() => {
+            if x.re > 0.0 {
+                0.0
+            } else {
+                PI
+            }
+        }
+        (false, false) if x.re == 0.0 => FRAC_PI_2,
+        _ => f64::NAN,
+    };
+    let size = if is_inf(x) { f64::INFINITY } else { f64::NAN };
+    new(angle, if x.im.is_sign_negative() { size } else { -size })
+}
+
 pub fn asin(x: T) -> T {
+    if !is_finite(x) {
+        return over_i(asinh_beyond(times_i(x)));
+    }
     let (less, more) = roots(x);
     new(
         real::atan2(x.re, less.re * more.re - less.im * more.im),
@@ -458,6 +507,9 @@ pub fn asin(x: T) -> T {
 }
 
 pub fn acos(x: T) -> T {
+    if !is_finite(x) {
+        return acos_beyond(x);
+    }
     let (less, more) = roots(x);
     new(2.0 * real::atan2(less.re, more.re), real::asinh(more.re * less.im - more.im * less.re))
 }
@@ -467,16 +519,26 @@ pub fn atan(x: T) -> T {
 }
 
 pub fn asinh(x: T) -> T {
+    if !is_finite(x) {
+        return asinh_beyond(x);
+    }
     over_i(asin(times_i(x)))
 }
 
 pub fn acosh(x: T) -> T {
+    if !is_finite(x) {
+        let turned = acos_beyond(x);
+        return new(turned.im.abs(), turned.re.copysign(x.im));
+    }
     let (less, more) = (sqrt(new(x.re - 1.0, x.im)), sqrt(new(x.re + 1.0, x.im)));
     new(real::asinh(less.re * more.re + less.im * more.im), 2.0 * real::atan2(less.im, more.re))
 }
 
 pub fn atanh(x: T) -> T {
     let (a, b) = (x.re.abs(), x.im);
+    if b.is_nan() {
+        return new(if a == 0.0 || a.is_infinite() { 0f64.copysign(x.re) } else { f64::NAN }, f64::NAN);
+    }
     if a.max(b.abs()) > 1e150 {
         return new(0f64.copysign(x.re), FRAC_PI_2.copysign(b));
     }

@@ -6,7 +6,7 @@ use crate::operator::primitives::copies::to_dtype;
 use crate::operator::primitives::{constant, views};
 use crate::ops::indexing::index::{index_select, numbers};
 use crate::ops::indexing::scatter::{IndexAdd, scatter_into};
-use crate::ops::nn::embedding::{Way, check_indices, flat, refuse_sparse, rows, table_gradient};
+use crate::ops::nn::embedding::{Way, check_indices, flat, rows, sparse_table_gradient, table_gradient};
 use crate::ops::prelude::*;
 use crate::ops::shape::{slices, view};
 use crate::ops::sorting::search::searchsorted;
@@ -145,7 +145,7 @@ fn outside(indices: &Tensor, count: usize, quick: bool, error: Error) -> Error {
     }
 }
 
-#[primitive(batch = each, results(result0, result1, result2, result3), shows(sparse = false, weight_sym_argsize_0 = size(weight, 0)))]
+#[primitive(batch = each, results(result0, result1, result2, result3), shows(weight_sym_argsize_0 = size(weight, 0)))]
 impl EmbeddingBag {
     fn forward(
         weight: &Tensor,
@@ -154,10 +154,11 @@ impl EmbeddingBag {
         per_sample_weights: Option<&Tensor>,
         scale_grad_by_freq: bool,
         mode: BagMode,
+        sparse: bool,
         #[hidden] include_last_offset: bool,
         padding_idx: i64,
     ) -> Result<[Body; 4]> {
-        let _ = scale_grad_by_freq;
+        let _ = (scale_grad_by_freq, sparse);
         let make = || -> Result<[Tensor; 4]> {
             let (n, count) = (indices.numel(), offsets.numel() - usize::from(include_last_offset));
             if count == 0 {
@@ -205,6 +206,7 @@ impl EmbeddingBag {
         result3: Tensor,
         scale_grad_by_freq: bool,
         mode: BagMode,
+        sparse: bool,
         padding_idx: i64,
         wants: [bool; 2],
     ) -> [Option<V>; 2] {
@@ -230,6 +232,7 @@ impl EmbeddingBag {
             let sent = share.map_or_else(|| of_rows.clone(), |share| &of_rows * share);
             let way = Way { padding_idx, by_frequency: scale_grad_by_freq };
             match sent.tensor() {
+                Ok(sent) if sparse => V::from(sparse_table_gradient(&sent, &indices, table[0], way)),
                 Ok(sent) => table_gradient(&sent, &indices, table[0], way),
                 failed => V::from(failed),
             }
@@ -276,7 +279,7 @@ fn check_offsets(indices: &Tensor, offsets: &Tensor, last: bool) -> Result<()> {
 ///     offsets: where each bag begins in `indices`.
 ///     scale_grad_by_freq: whether gradients are divided by how often a row occurs.
 ///     mode: 0 for sums, 1 for means, 2 for maxima.
-///     sparse: not supported; gradients are dense.
+///     sparse: whether the gradient of `weight` is a sparse tensor; not for maxima.
 ///     per_sample_weights: weights of the embeddings, for sums.
 ///     include_last_offset: whether `offsets` ends with the length of `indices`.
 ///     padding_idx: row number that is left out of the bags.
@@ -301,7 +304,6 @@ pub fn embedding_bag(
     #[default(false)] include_last_offset: bool,
     padding_idx: Option<i64>,
 ) -> Result<[Tensor; 4]> {
-    refuse_sparse(sparse)?;
     check_indices("embedding_bag", 1, indices)?;
     check_indices("embedding_bag", 1, offsets)?;
     if weight.ndim() != 2 || indices.ndim() != 1 || offsets.ndim() != 1 {
@@ -360,6 +362,7 @@ pub fn embedding_bag(
         per_sample_weights,
         scale_grad_by_freq,
         mode,
+        sparse,
         include_last_offset,
         padding,
     )

@@ -1,16 +1,19 @@
 //! `embedding`: rows of a table, looked up by index. `embedding_bag` is in `bag.rs`.
 
 use crate::operator::bodies::{fill, filled};
+use crate::operator::primitives::copies::to_dtype;
 use crate::operator::primitives::views::reshape;
 use crate::operator::primitives::{constant, detached};
 use crate::ops::indexing::index::index_select;
 use crate::ops::indexing::index_put::IndexPut;
+use crate::ops::indexing::nonzero::nonzero_vectors;
 use crate::ops::indexing::scatter::{IndexAdd, add_slices};
 #[cfg(feature = "gpu")]
 use crate::ops::nn::norm::dense;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;
 use crate::ops::reduction::variance;
+use crate::ops::sparse;
 use crate::tensor::mode;
 
 /// Flattens the indices.
@@ -101,6 +104,31 @@ fn table_gradient_by_index(g: &Tensor, indices: &Tensor, count: usize, way: Way)
     Ok(total)
 }
 
+/// The sparse gradient of a table with `count` rows, from that of the looked up rows.
+pub(super) fn sparse_table_gradient(g: &Tensor, indices: &Tensor, count: usize, way: Way) -> Result<Tensor> {
+    if way.by_frequency {
+        return Err(Error::runtime(
+            "embedding_backward: scale_grad_by_freq not supported with sparse gradients",
+        ));
+    }
+    if g.is_batched() || indices.is_batched() {
+        return Err(Error::not_implemented(
+            "vmap: sparse gradients have no batching rule; pass sparse=False to the embedding",
+        ));
+    }
+    let width = g.shape().last().copied().unwrap_or(0);
+    let mut rows = reshape(g, &[indices.numel(), width])?;
+    let mut which = to_dtype(&flat(indices)?, DType::I64)?;
+    if way.padding_idx >= 0 {
+        let counts = ne(V::from(&which), way.padding_idx as f64).tensor()?;
+        for kept in nonzero_vectors(&counts)? {
+            rows = index_select(&rows, 0, &kept)?;
+            which = index_select(&which, 0, &kept)?;
+        }
+    }
+    sparse::from_rows(count, &which, &rows)
+}
+
 #[primitive(tangent = linear, shows(sparse = false, weight_sym_argsize_0 = size(weight, 0)))]
 impl Embedding {
     fn forward(
@@ -144,6 +172,39 @@ impl Embedding {
     }
 }
 
+/// [`Embedding`] whose gradient is sparse.
+#[primitive(node = "EmbeddingBackward0", tangent = linear, shows(sparse = true, weight_sym_argsize_0 = size(weight, 0)))]
+impl SparseEmbedding {
+    fn forward(
+        weight: &Tensor,
+        #[constant] indices: &Tensor,
+        padding_idx: i64,
+        scale_grad_by_freq: bool,
+    ) -> Result<Body> {
+        let _ = (padding_idx, scale_grad_by_freq);
+        no_grad(|| rows(weight, indices))
+    }
+    fn d_weight(
+        g: &Tensor,
+        indices: Tensor,
+        at: Meta,
+        padding_idx: i64,
+        scale_grad_by_freq: bool,
+    ) -> Result<Tensor> {
+        let way = Way { padding_idx, by_frequency: scale_grad_by_freq };
+        sparse_table_gradient(g, &indices, at.shape[0], way)
+    }
+    fn batch(
+        _b: &Batch,
+        weight: &Tensor,
+        indices: &Tensor,
+        _padding_idx: i64,
+        _scale_grad_by_freq: bool,
+    ) -> Result<Tensor> {
+        rows(weight, indices)
+    }
+}
+
 /// Rejects indices that are not integers.
 pub(super) fn check_indices(op: &str, argument: usize, indices: &Tensor) -> Result<()> {
     if matches!(indices.dtype(), DType::I64 | DType::I32) {
@@ -156,17 +217,6 @@ pub(super) fn check_indices(op: &str, argument: usize, indices: &Tensor) -> Resu
     )))
 }
 
-#[cold]
-fn no_sparse() -> Error {
-    Error::not_implemented(
-        "embedding: gradients are dense here, so sparse=True is refused; pass sparse=False",
-    )
-}
-
-pub(super) fn refuse_sparse(sparse: bool) -> Result<()> {
-    if sparse { Err(no_sparse()) } else { Ok(()) }
-}
-
 /// Look up embeddings: the rows of `weight` that `indices` name.
 ///
 /// Args:
@@ -174,7 +224,7 @@ pub(super) fn refuse_sparse(sparse: bool) -> Result<()> {
 ///     indices: row numbers, a tensor of any shape.
 ///     padding_idx: row that gets no gradient; -1 for none.
 ///     scale_grad_by_freq: whether gradients are divided by how often a row occurs.
-///     sparse: not supported; gradients are dense.
+///     sparse: whether the gradient of `weight` is a sparse tensor.
 ///
 /// Examples:
 ///     >>> torch.embedding(torch.eye(3), torch.tensor([2, 0]))
@@ -192,7 +242,9 @@ pub fn embedding(
         return Err(Error::runtime("'weight' must be 2-D"));
     }
     check_indices("embedding", 1, indices)?;
-    refuse_sparse(sparse)?;
+    if sparse {
+        return SparseEmbedding::call(weight, indices, padding_idx, scale_grad_by_freq);
+    }
     Embedding::call(weight, indices, padding_idx, scale_grad_by_freq)
 }
 

@@ -1,5 +1,6 @@
 //! `backward`, `grad`, the grad mode and tensor hooks for Python.
 
+use crate::backward::sparse;
 use crate::backward::{self, Request};
 use crate::base::lock;
 use crate::base::try_alloc;
@@ -98,16 +99,19 @@ fn root_gradient(place: &TensorOrEdge, edge: &Edge, gradient: Option<&Bound<'_, 
         )));
     }
     let gradient = match dtype {
-        Some(dtype) => copies::to_dtype(&gradient, dtype)?,
+        Some(dtype) => sparse::to_dtype(&gradient, dtype)?,
         None => gradient,
     };
     // Only 0-dimensional gradients are moved between devices implicitly.
-    if gradient.ndim() > 0 && gradient.device() != root.device {
+    let device = gradient.device_of_values();
+    if gradient.ndim() > 0 && device != root.device {
         return Err(PyRuntimeError::new_err(format!(
-            "invalid gradient at index 0 - expected device {} but got {}",
-            root.device,
-            gradient.device()
+            "invalid gradient at index 0 - expected device {} but got {device}",
+            root.device
         )));
+    }
+    if gradient.is_sparse() {
+        return Ok(gradient);
     }
     Ok(copies::to_device(&gradient, root.device)?)
 }

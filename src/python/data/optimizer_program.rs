@@ -7,7 +7,7 @@ use crate::python::types::{PyDType, type_name};
 use crate::python::wrapper::class::PyTensor;
 use crate::tensor::Tensor;
 use gradiron_macros::pymethods;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyTuple};
 use smallvec::SmallVec;
@@ -50,6 +50,9 @@ fn tensors(list: &Bound<'_, PyAny>) -> PyResult<Vec<Tensor>> {
 
 fn tensor(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     match object.cast::<PyTensor>() {
+        Ok(tensor) if tensor.get().tensor.is_sparse() => {
+            Err(PyRuntimeError::new_err("the rules of optimizers do not support sparse gradients"))
+        }
         Ok(tensor) => Ok(tensor.get().tensor.clone()),
         Err(_) => Err(PyTypeError::new_err(format!("expected a Tensor, but got {}", type_name(object)))),
     }

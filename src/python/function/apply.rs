@@ -34,8 +34,8 @@ pub fn apply_function<'py>(
     batched::check_function(class)?;
     let mut flags = Marks::default();
     inputs.iter().flatten().for_each(|t| flags |= t.marks());
-    if flags.is_batched() {
-        return batched::apply_function(class, args, &inputs);
+    if let Some(made) = batched::apply_function(class, args, flags)? {
+        return Ok(made);
     }
     let ctx = context.call0()?;
     let recording = mode::grad_enabled() && inputs.iter().flatten().any(Tensor::requires_grad);

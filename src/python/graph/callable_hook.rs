@@ -3,7 +3,7 @@
 use crate::base::Error;
 use crate::python::objects::{ClassName, name_of, to_tuple};
 use crate::python::wrapper::class::{PyTensor, wrap};
-use crate::tensor::{Hook, NodeRef, Tensor, When};
+use crate::tensor::{Hook, NodeRef, Tensor, When, kind_in_words};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
@@ -85,6 +85,12 @@ impl PyHook {
     }
 }
 
+/// Names the dtype, device and layout of a tensor, as PyTorch's errors of hooks do.
+fn type_words(t: &Tensor) -> String {
+    let words = kind_in_words(t.dtype(), t.device_of_values());
+    if t.is_sparse() { words.replacen("torch.", "torch.sparse.", 1) } else { words }
+}
+
 /// Checks that a hook's result has the type and shape of the gradient that it replaces.
 fn check(
     value: &Bound<'_, PyAny>,
@@ -103,12 +109,12 @@ fn check(
     let new = new.get().tensor.clone();
     let name = || name_of(hook, "<unknown>");
     if let Some(old) = old {
-        if new.dtype() != old.dtype() {
+        if new.dtype() != old.dtype() || new.is_sparse() != old.is_sparse() {
             return Err(Error::runtime(format!(
                 "hook '{}' has changed the type of value (was {} got {})",
                 name(),
-                crate::tensor::kind_in_words(old.dtype(), old.device()),
-                crate::tensor::kind_in_words(new.dtype(), new.device())
+                type_words(old),
+                type_words(&new)
             )));
         }
         if new.shape() != old.shape() {

@@ -19,7 +19,7 @@ use crate::python::types;
 use crate::python::types::{PyDType, device_object, dtype_object};
 use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::python::wrapper::grad_cycles;
-use crate::storage::UNTRACKED;
+use crate::storage::{UNTRACKED, access};
 use crate::tensor::GradType;
 use crate::tensor::levels::func::{self as transform, is_sample};
 use gradiron_macros::pymethods;
@@ -290,7 +290,7 @@ impl PyTensor {
                 dtype.scalar_name()
             )));
         }
-        if own.device() != new.device() {
+        if own.device() != grad.get().tensor.device_of_values() {
             return Err(PyRuntimeError::new_err("assigned grad has data located on a different device"));
         }
         if own.shape() != new.shape() {
@@ -303,6 +303,9 @@ impl PyTensor {
         }
         drop((own, new));
         self.tensor.check_view()?;
+        if grad.get().tensor.is_sparse() && access::captures() {
+            access::note(|| "a .grad is set to a sparse tensor".into());
+        }
         self.put_grad(py, Some(&grad.get().tensor));
         grad_cycles::note(py, &self.tensor, &grad.get().tensor)
     }
@@ -423,6 +426,9 @@ impl PyTensor {
         }
         // The tensor takes over the other's memory, and keeps its own version counter.
         self.tensor.show(body);
+        if let Some(parts) = other.get().tensor.coo_parts() {
+            self.tensor.set_coo_parts(parts);
+        }
         Ok(())
     }
     #[deleter]

@@ -5,7 +5,9 @@ use crate::python::wrapper::identity::{self, Gone, VALUE_OFFSET};
 use crate::storage::reserve;
 use crate::tensor::Tensor;
 use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::{PyTypeInfo, ffi};
 use std::sync::atomic::Ordering;
 
@@ -93,6 +95,9 @@ pub fn no_index() -> PyErr {
 /// used.
 fn allocate(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTensor>> {
     reserve::check()?;
+    if tensor.is_sparse() {
+        return allocate_sparse(py, tensor);
+    }
     let place = VALUE_OFFSET.load(Ordering::Relaxed);
     if place == 0 {
         let object = Bound::new(py, PyTensor { tensor })?;
@@ -112,6 +117,16 @@ fn allocate(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTensor>> {
         object.cast::<u8>().add(place).cast::<PyTensor>().write(PyTensor { tensor });
         Ok(Bound::from_owned_ptr(py, object).cast_into_unchecked())
     }
+}
+
+/// Allocates the object of a sparse tensor. Its class is Python's.
+#[cold]
+fn allocate_sparse(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTensor>> {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let find = || py.import("gradiron.sparse._tensor")?.getattr("coo_class")?.call0().map(Bound::unbind);
+    let class = CLASS.get_or_try_init(py, find)?;
+    let made = PyTensor::type_object(py).call_method1(intern!(py, "__new__"), (class, AsIs(tensor)))?;
+    Ok(made.cast_into()?)
 }
 
 /// Registers an object as that of its tensor. If another thread was faster, returns that thread's object.

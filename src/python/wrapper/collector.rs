@@ -287,10 +287,10 @@ impl Pass {
             return;
         }
         show(Found::Tensor(tensor));
-        let Referents { nodes, grad, tangents } = tensor.referents();
+        let Referents { nodes, grad, beside } = tensor.referents();
         ours.extend(nodes);
-        for beside in grad.iter().chain(&tangents) {
-            self.tensor(phase, beside, 1, ours, show);
+        for held in grad.iter().chain(&beside) {
+            self.tensor(phase, held, 1, ours, show);
         }
         if let Some(batched) = tensor.as_batched() {
             for behind in std::iter::once(&batched.value).chain(&batched.given) {

@@ -61,7 +61,7 @@ fn reached(start: &Tensor) -> HashMap<usize, Member> {
             continue;
         }
         let held = tensor.referents();
-        let mut next: Vec<Tensor> = held.grad.into_iter().chain(held.tangents).collect();
+        let mut next: Vec<Tensor> = held.grad.into_iter().chain(held.beside).collect();
         next.extend(tensor.as_view().map(|view| view.base.clone()));
         if let Some(batched) = tensor.as_batched() {
             next.extend(std::iter::once(&batched.value).chain(&batched.given).cloned());

@@ -68,7 +68,7 @@ impl Inner {
         let Some(extra) = self.extra.get() else { return };
         let Some(node) = extra.leaf_node() else { return };
         let Kind::Leaf(leaf) = &node.kind else { return };
-        let grad = lock(&extra.grad).take().filter(|grad| !grad.requires_grad());
+        let grad = lock(&extra.grad).take().filter(|grad| !grad.has_graph());
         let frozen = self.flags.load(Ordering::Acquire) & REQUIRES == 0;
         if (grad.is_some() || frozen) && leaf.is_of(address) {
             let mut orphan = lock(&leaf.orphan);

@@ -78,8 +78,7 @@ class Embedding(_Table):
         max_norm: bound to which rows with a larger norm are scaled down, in place, when they are looked up.
         norm_type: exponent of that norm. Default: `2.0`
         scale_grad_by_freq: divide the gradient of a row by its number of occurrences in the batch. Default: `False`
-        sparse: not supported: gradients are dense, and a call with `True` raises `NotImplementedError`.
-            Default: `False`
+        sparse: whether the gradient of the table is a sparse tensor, for `SparseAdam`, `SGD` and `Adagrad`. Default: `False`
         device, dtype: device and data type of the parameters.
 
     Shape:
@@ -177,8 +176,7 @@ class EmbeddingBag(_Table):
         norm_type: exponent of that norm. Default: `2.0`
         scale_grad_by_freq: divide the gradient of a row by its number of occurrences in the batch. Default: `False`
         mode: `"sum"`, `"mean"` or `"max"`. Default: `"mean"`
-        sparse: not supported: gradients are dense, and a call with `True` raises `NotImplementedError`.
-            Default: `False`
+        sparse: whether the gradient of the table is a sparse tensor, for `SparseAdam`, `SGD` and `Adagrad`. Default: `False`
         include_last_offset: whether the last offset is the length of the input instead of the start of a bag.
             Default: `False`
         padding_idx: row of the padding, which bags leave out and which gets no gradient.

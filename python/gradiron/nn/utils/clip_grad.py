@@ -99,6 +99,8 @@ def clip_grads_with_norm_(
         return
     with no_grad():
         factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+        # Sparse gradients are scaled by way of their values.
+        grads = [grad._values() if grad.is_sparse else grad for grad in grads]
         devices = {grad.device for grad in grads}
         for device in devices:
             near = grads if len(devices) == 1 else [grad for grad in grads if grad.device == device]
