@@ -512,7 +512,7 @@ from ._core import nuclear_norm as nuclear_norm
 from ._core import numel as numel
 from ._core import ones as ones
 from ._core import ones_like as ones_like
-from ._stand_ins import onnx as onnx
+from . import onnx as onnx
 from . import ops as ops
 from . import optim as optim
 from ._core import orgqr as orgqr

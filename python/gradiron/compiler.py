@@ -53,7 +53,7 @@ def is_dynamo_compiling() -> bool:
 
 
 def is_exporting() -> bool:
-    """Return whether a module is being exported, which never happens.
+    """Return whether `torch.onnx.export` runs a module.
 
     Examples:
         >>> torch.compiler.is_exporting()

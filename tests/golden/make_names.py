@@ -22,7 +22,8 @@ fx.passes.utils.source_matcher_utils fx.experimental.const_fold fx.experimental.
 nested return_types cuda.graphs cuda.nvtx cuda.random cuda.memory utils.model_zoo utils.bottleneck utils.backcompat
 utils.mobile_optimizer utils.flop_counter fx.graph fx.graph_module fx.interpreter fx.node fx.proxy fx.experimental
 fx.experimental.proxy_tensor ao ao.quantization jit.annotations
-nn.attention.bias nn.attention.flex_attention functional futures quasirandom onnx.symbolic_helper onnx.symbolic_opset11
+nn.attention.bias nn.attention.flex_attention functional futures quasirandom onnx.errors onnx.operators onnx.symbolic_helper
+onnx.symbolic_opset9 onnx.symbolic_opset10 onnx.symbolic_opset11 onnx.symbolic_opset12
 distributed distributed.algorithms distributed.algorithms.ddp_comm_hooks
 distributed.algorithms.ddp_comm_hooks.debugging_hooks distributed.algorithms.ddp_comm_hooks.default_hooks
 distributed.algorithms.ddp_comm_hooks.post_localSGD_hook distributed.algorithms.ddp_comm_hooks.powerSGD_hook

@@ -20,7 +20,7 @@ ORDER = """
     amp library masked profiler quasirandom signal cpu _streams cuda mps accelerator
     _storage storage _pickling multiprocessing serialization _utils sparse hub utils
     func nn _higher_order_ops optim distributions fx
-    _compile compiler _dynamo
+    _compile compiler onnx _dynamo
     distributed nn.parallel nn.modules._sync_batchnorm
     _stand_ins _C
 """.split()

@@ -58,6 +58,15 @@ OTHERWISE = {
     # Functions that a trace takes for others than the core does: they return no tensors, or take several of them one by one.
     "python/gradiron/fx/_patching.py": {"is_complex", "is_nonzero", "numel"},
     "python/gradiron/fx/_names.py": {"einsum", "tensordot"},
+    # What operators are in another format, ONNX: only an export asks, and the row of an operator knows of no format.
+    **{
+        f"python/gradiron/onnx/_forms/{family}.py": None
+        for family in """attention creation indexing layers losses normalization pointwise pooling products recurrent reductions
+        resizing shapes""".split()
+    },
+    # Python's own operators, and what a trace of sizes asks for.
+    "python/gradiron/onnx/_sizes.py": {"add", "sub", "mul", "neg"},
+    "python/gradiron/onnx/_tracing.py": {"numel"},
     # Distributions, by their modules.
     "python/gradiron/distributions/__init__.py": None,
     # How losses, bags and scatters reduce; how layers are activated; how images and borders are filled.
@@ -94,7 +103,7 @@ OTHERWISE = {
     "python/gradiron/autograd/graph.py": {"all", "any"},
     "python/gradiron/func/_rearrange.py": {"equal"},
     "python/gradiron/fx/_tensor_annotations.py": {"complex"},
-    "python/gradiron/fx/experimental/_recording.py": {"equal", "is_nonzero"},
+    "python/gradiron/fx/experimental/_recording.py": {"allclose", "equal", "is_nonzero", "where"},
     "python/gradiron/fx/passes/dialect/common/cse_pass.py": {"random"},
     "python/gradiron/fx/experimental/proxy_tensor.py": {"real"},
     "python/gradiron/_stand_ins/jit/__init__.py": {"trace"},

@@ -499,6 +499,21 @@ HOMES: dict[str, dict[str, str]] = {
             register_module_module_registration_hook register_module_parameter_registration_hook
         """,
     },
+    "gradiron.onnx._export": {
+        "torch.onnx": """
+            export
+        """,
+    },
+    "gradiron.onnx._program": {
+        "torch.onnx": """
+            ONNXProgram
+        """,
+    },
+    "gradiron.onnx.errors": {
+        "torch.onnx": """
+            OnnxExporterError
+        """,
+    },
     "gradiron.optim._adafactor": {
         "torch.optim": """
             Adafactor

@@ -137,7 +137,7 @@ def _holders() -> tuple[tuple[str, Any], ...]:
     """Where functions without a module are looked for, with the prefix that their `__name__` has there."""
     places = (("", "", gradiron), (".nn.functional", "", gradiron.nn.functional), (".functional", "", gradiron.functional))
     special = ((f".{name}", f"{name}_", getattr(gradiron, name)) for name in ("linalg", "fft", "special"))
-    inside = (("._core", "", _core),)
+    inside = (("._core", "", _core), ("._core._nn", "", _core._nn))
     return tuple((f"{prefix}|torch{path}", holder) for path, prefix, holder in (*places, *special, *inside))
 
 

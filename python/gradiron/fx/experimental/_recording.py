@@ -29,7 +29,15 @@ from ._operator_vjp import operator_vjp
 # Attributes that are other tensors, not results.
 _OWN = frozenset(("_base", "grad"))
 # What gives Python a number: a graph cannot hold what depends on it.
-_VALUES = frozenset("__bool__ __complex__ __float__ __index__ __int__ equal is_nonzero item numpy tolist".split())
+VALUES = frozenset(
+    "__bool__ __complex__ __float__ __index__ __int__ allclose array dlpack equal is_nonzero item numpy tolist".split()
+)
+
+
+# Operators of Python's that ask only the tensor itself whether it overrides functions.
+_UNASKING = tuple(
+    f"__{name}__" for name in "getitem setitem pow iadd isub imul itruediv ifloordiv imod ipow iand ior ixor".split()
+)
 
 
 class Call(NamedTuple):
@@ -49,6 +57,7 @@ class Followed(Tensor):
 
     _proxy: Proxy
     _recorder: Recorder
+    _written: int  # the version that its node stands for
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -59,7 +68,7 @@ class Followed(Tensor):
 prepare(Followed)
 
 
-class _Mode(TorchFunctionMode):
+class OperatorMode(TorchFunctionMode):
     """Sees the operators that have no tensor among their arguments."""
 
     def __init__(self, recorder: Recorder) -> None:
@@ -96,12 +105,23 @@ class Recorder:
         tracer: what holds the graph.
     """
 
+    caller = "make_fx"
+
     def __init__(self, tracer: MakeTracer) -> None:
         self.tracer = tracer
         self.calls: list[Call] = []
         self.impure: set[Node] = set()
+        self.random: set[Node] = set()
         self.custom_backward = False
         self._run_grad = _core.run_grad
+
+    def refuse(self, what: str) -> NoReturn:
+        """Raise the error of what cannot be traced.
+
+        Args:
+            what: what it is.
+        """
+        raise NotImplementedError(f"{self.caller}: {what} cannot be traced")
 
     def follow(self, value: Any, proxy: Proxy) -> Any:
         """The value as a tensor that has a node."""
@@ -109,6 +129,8 @@ class Recorder:
             return value
         made: Any = value if isinstance(value, Followed) else _core.as_subclass(value, Followed, True)
         made._proxy, made._recorder = proxy, self
+        with DisableTorchFunction():
+            made._written = made._version
         return made
 
     def call(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -123,18 +145,17 @@ class Recorder:
         getter = getattr(func, "__name__", "") in ("__get__", "__set__")
         name = func.__self__.__name__ if getter else func.__name__
         if name == "backward":
-            _refuse(_MEANING["run_backward"])
+            self.refuse(_MEANING["run_backward"])
         versions, state = [leaf._version for leaf in tensors], default_generator.get_state()
         result = func(*args, **kwargs)
+        if name == "__setitem__":
+            self.impure.add(self.tracer.create_proxy("call_function", operator.setitem, args, {}).node)
+            return result
         outputs, shape = pytree.tree_flatten(result)
         if name in _OWN or not any(isinstance(output, Tensor) for output in outputs):
-            if name in _VALUES and any(inputs):
-                raise RuntimeError(
-                    f"It appears that you're trying to get value out of a tracing tensor with {name} - erroring out! It's "
-                    "likely that this is caused by data-dependent control flow or similar."
-                )
-            return result
-        pure = versions == [leaf._version for leaf in tensors] and gradiron.equal(state, default_generator.get_state())
+            return self._plain(name, result, args, kwargs)
+        drew = not gradiron.equal(state, default_generator.get_state())
+        pure = versions == [leaf._version for leaf in tensors] and not drew
         path, proxy = self._write(func, name, getter, args, kwargs)
         if isinstance(result, Tensor):
             made: Any = [self.follow(result, proxy)]
@@ -145,7 +166,18 @@ class Recorder:
         self.calls.append(Call(path, inputs, leaves, structure, kept, nodes, pure))
         if not pure:
             self.impure.add(proxy.node)
+        if drew:
+            self.random.add(proxy.node)
         return made[0] if isinstance(result, Tensor) else pytree.tree_unflatten(made, shape)
+
+    def _plain(self, name: str, result: Any, args: Any, kwargs: Any) -> Any:
+        """What a function gets from a call that returns no new tensor: the result, unless it is a value of the graph's."""
+        if name in VALUES and any(isinstance(leaf, Followed) for leaf in pytree.tree_leaves((args, kwargs))):
+            raise RuntimeError(
+                f"It appears that you're trying to get value out of a tracing tensor with {name} - erroring out! It's "
+                "likely that this is caused by data-dependent control flow or similar."
+            )
+        return result
 
     def _write(self, func: Any, name: str, getter: bool, args: Any, kwargs: Any) -> tuple[str, Proxy]:
         """Adds the node, and returns the path of what it calls."""
@@ -169,7 +201,7 @@ class Recorder:
         if _core.overrides_off() == 2 or not any(isinstance(root, Followed) for root in roots):
             return self._run_grad(roots, inputs, starts, retain_graph, create_graph)
         if self.custom_backward:
-            _refuse("the derivative of a torch.autograd.Function")
+            self.refuse("the derivative of a torch.autograd.Function")
         wanted = [each._proxy.node if isinstance(each, Followed) else None for each in inputs]
         found: dict[Node, Any] = {}
         for root, start in zip(roots, starts, strict=True):
@@ -197,7 +229,7 @@ class Recorder:
         if not wrt or not any(map(_core.wants_grad, each.outputs)):
             return
         if not each.pure:
-            _refuse(f"the derivative of {each.path}, which draws random numbers or writes into a tensor,")
+            self.refuse(f"the derivative of {each.path}, which draws random numbers or writes into a tensor,")
         args, kwargs = pytree.tree_unflatten(each.leaves, each.structure)
         cotangents = [found.get(node) for node in each.nodes]
         # The result of one with respect to one tensor is no tuple.
@@ -213,24 +245,46 @@ class Recorder:
     def patch(self, patcher: _patching.Patcher) -> None:
         """Has everything come by here that executes operators."""
         for names, name, function in _patching.library_functions():
-            patcher.patch(names, name, self._recorded(function))
+            if self._is_one_node(function):
+                patcher.patch(names, name, self._recorded(function))
+        for name in _UNASKING:
+            patcher.patch_method(Tensor, name, self._recorded_slot(getattr(Tensor, name)))
         core = vars(_core)
         patcher.patch(core, "run_grad", _named(self.run_grad))
         for name in ("aliased", "tracked", "unrecorded"):
             patcher.patch(core, name, self._kept(core[name], name))
         for name in ("run_backward", "vmap_enter", "make_dual"):
-            patcher.patch(core, name, _named(lambda *args, what=name: _refuse(_MEANING[what])))
+            patcher.patch(core, name, _named(lambda *args, what=name: self.refuse(_MEANING[what])))
         names = vars(custom_functions)
         patcher.patch(names, "_apply", self._noting_custom(names["_apply"]))
         for name in ("as_tensor", "asarray", "from_numpy", "tensor"):
             patcher.patch(vars(gradiron), name, self._fresh(getattr(gradiron, name)))
 
+    def _is_one_node(self, function: Callable[..., Any]) -> bool:
+        """Whether a function that is written in Python is one node, rather than what it executes."""
+        return True
+
     def _recorded(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def recorded(*args: Any, **kwargs: Any) -> Any:
-            if _core.overrides_off() == 2 or not any(isinstance(leaf, Followed) for leaf in pytree.tree_leaves((args, kwargs))):
+            if _core.overrides_off() == 2 or not self._is_seen(args, kwargs):
                 return function(*args, **kwargs)
             return self.call(function, args, kwargs)
+
+        return recorded
+
+    def _is_seen(self, args: Any, kwargs: Any) -> bool:
+        """Whether a call is written down."""
+        return any(isinstance(leaf, Followed) for leaf in pytree.tree_leaves((args, kwargs)))
+
+    def _recorded_slot(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        """An operator of Python's on a tensor that is not followed, where that does not ask its operands."""
+
+        @functools.wraps(method)
+        def recorded(tensor: Tensor, *args: Any) -> Any:
+            if isinstance(tensor, Followed) or _core.overrides_off() == 2 or not self._is_seen((tensor, *args), {}):
+                return method(tensor, *args)
+            return self.call(method, (tensor, *args), {})
 
         return recorded
 
@@ -274,7 +328,8 @@ class Recorder:
 
 def _takes(function: Any, name: str, args: Any, kwargs: Any) -> bool:
     """Whether an operator's function takes a method's arguments: sizes one by one are a method's alone."""
-    if not isinstance(function, BuiltinFunctionType) or library_path(function) != f"torch.{name}":
+    # The function `where` has the condition before the tensor.
+    if name == "where" or not isinstance(function, BuiltinFunctionType) or library_path(function) != f"torch.{name}":
         return False
     try:
         inspect.signature(function).bind(*args, **kwargs)
@@ -288,10 +343,6 @@ _MEANING = {
     "vmap_enter": "vmap",
     "make_dual": "forward-mode derivatives",
 }
-
-
-def _refuse(what: str) -> NoReturn:
-    raise NotImplementedError(f"make_fx: {what} cannot be traced")
 
 
 def _named(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -314,7 +365,13 @@ def signature_of(function: Any, count: int) -> Any:
     return made["forward"]
 
 
-def run_recorded(function: Callable[..., Any], values: list[Any], proxies: list[Proxy], tracer: MakeTracer) -> None:
+def run_recorded(
+    function: Callable[..., Any],
+    values: list[Any],
+    proxies: list[Proxy],
+    tracer: MakeTracer,
+    recorder: Recorder | None = None,
+) -> None:
     """Runs a function on values, and writes down the operators that it executes.
 
     Args:
@@ -322,15 +379,16 @@ def run_recorded(function: Callable[..., Any], values: list[Any], proxies: list[
         values: arguments. Tensors are followed; the caller's own stay what they are.
         proxies: proxies of the arguments.
         tracer: what holds the graph.
+        recorder: what writes; default: one that writes down whatever is executed.
     """
-    recorder = Recorder(tracer)
+    recorder = recorder or Recorder(tracer)
     given = [
         recorder.follow(_core.as_subclass(value, Followed, True), proxy) if isinstance(value, Tensor) else value
         for value, proxy in zip(values, proxies, strict=True)
     ]
     with _patching.Patcher() as patcher:
         recorder.patch(patcher)
-        with _Mode(recorder):
+        with OperatorMode(recorder):
             result = function(*given)
     tracer.create_node("output", "output", (tracer.create_arg(result),), {})
     # What drew random numbers or wrote into a tensor stays, though nobody uses what it returned.
