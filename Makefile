@@ -36,16 +36,12 @@ $(READY): pyproject.toml scripts/setup.sh
 	@touch $@
 
 ## make wheel    the wheel as it ships, in dist/, for any Linux since 2014
-wheel: build
-	rm -rf dist
-	$(BIN)/python scripts/wheel.py --smallest
-
-## make build    the same, packed in seconds and installed into the virtual environment
-build: $(WHEEL)
+## make build    the same, installed into the virtual environment
+wheel build: $(WHEEL)
 
 $(WHEEL): $(SOURCES) build.rs Cargo.toml macros/Cargo.toml Cargo.lock pyproject.toml $(READY)
 	rm -rf dist
-	$(BIN)/python scripts/wheel.py
+	$(BIN)/python scripts/wheel.py --smallest
 	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps dist/*.whl
 	@touch $@
 
