@@ -418,3 +418,24 @@ def test_random_draws_are_those_of_eager():
     torch.manual_seed(0)
     found = [compiled(torch.zeros(3)) for _ in range(5)]
     assert all(map(torch.equal, found, expected)) and info(compiled).replays == 3
+
+
+def test_collections_do_not_disturb_a_capture():
+    phases = []
+
+    def note(phase, info):
+        phases.append(phase)
+
+    model, x = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1)), torch.randn(3, 4)
+    threshold = gc.get_threshold()
+    gc.callbacks.append(note)
+    gc.set_threshold(3)
+    try:
+        for _ in range(20):
+            compiled = torch.compile(lambda x: model(x).detach().sum())
+            calls(compiled, x)
+            assert info(compiled).replays == 2 and gc.isenabled()
+    finally:
+        gc.callbacks.remove(note)
+        gc.set_threshold(*threshold)
+    assert phases

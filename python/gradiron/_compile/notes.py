@@ -43,6 +43,13 @@ def is_active(observer: Any) -> bool:
     return _active is observer
 
 
+def _profile(frame: types.FrameType, event: str, arg: Any) -> None:
+    """Pass an event of Python's profiler on to the observer of this thread."""
+    observer = current()
+    if observer is not None and event == "call":
+        observer.note_call(frame)
+
+
 def observe_code(code: types.CodeType, original: types.CodeType) -> None:
     """Let a rewritten function, and the functions inside of it, run while calls are captured."""
     _rewritten[id(code)] = (code, original)
@@ -109,6 +116,7 @@ class Notes:
         self.stored_globals: dict[int, tuple[dict[str, Any], set[str]]] = {}
         self.reason: Reason | None = None
         self.found: list[types.CodeType] = []
+        self.collects = False
         self.trusted = 0
         self.kept: list[Any] = []
         self.held: list[Any] = []
@@ -129,7 +137,11 @@ class Notes:
         """Observe this thread from now on."""
         global _active
         _active = self
-        sys.setprofile(self._profile)
+        self.collects = gc.isenabled()
+        # A collection would call its callbacks and finalizers in the middle of the call.
+        gc.disable()
+        # A function of the module, because Python may still call one that was replaced a moment ago.
+        sys.setprofile(_profile)
 
     def end(self) -> None:
         """Observe no longer."""
@@ -137,6 +149,8 @@ class Notes:
         if _active is self:
             _active = None
             sys.setprofile(None)
+            if self.collects:
+                gc.enable()
 
     def stop(self, words: str, frame: Any = None) -> None:
         """Give up: the call goes on as it is.
@@ -152,8 +166,9 @@ class Notes:
         if self.fullgraph and not self.found:
             raise Unsupported(str(self.reason))
 
-    def _profile(self, frame: types.FrameType, event: str, arg: Any) -> None:
-        if event != "call" or self.trusted:
+    def note_call(self, frame: types.FrameType) -> None:
+        """Note that a function of Python is called: give up if it is neither rewritten nor the compiler's own."""
+        if self.trusted:
             return
         code = frame.f_code
         if id(code) in _rewritten or code.co_filename.startswith(_OWN):
