@@ -41,7 +41,7 @@ wheel build: $(WHEEL)
 
 $(WHEEL): $(SOURCES) build.rs Cargo.toml macros/Cargo.toml Cargo.lock pyproject.toml $(READY)
 	rm -rf dist
-	$(BIN)/python scripts/wheel.py --smallest
+	$(BIN)/python scripts/wheel.py
 	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps dist/*.whl
 	@touch $@
 

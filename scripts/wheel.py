@@ -1,4 +1,4 @@
-"""Builds the wheel into `dist/`: `wheel.py [--target TRIPLE] [--interpreter PYTHON] [--smallest]`.
+"""Builds the wheel that is published, into `dist/`: `wheel.py [--target TRIPLE] [--interpreter PYTHON]`.
 
 On Linux zig links it: the wheel then asks for no newer C library than `LINUX` says, whatever the builder has, and is
 built for other processors and for musl as well. No path of the builder's machine stays in it.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import base64
-import contextlib
 import hashlib
 import os
 import re
@@ -18,6 +17,8 @@ import tempfile
 import zipfile
 from pathlib import Path
 from unittest import mock
+
+from zopfli import zlib  # type: ignore[import-untyped]
 
 ROOT = Path(__file__).resolve().parent.parent
 # The oldest that Rust's standard library runs on.
@@ -68,7 +69,7 @@ def make_unwinder(target: str) -> Path:
 
 
 class Zopfli:
-    """Compresses a file of a zip as zlib would, into less, in a hundred times its time."""
+    """Compresses a file of a zip as zlib would, into 3 % less, in a hundred times its time."""
 
     def __init__(self) -> None:
         self.content = b""
@@ -78,25 +79,22 @@ class Zopfli:
         return b""
 
     def flush(self) -> bytes:
-        from zopfli import zlib  # type: ignore[import-untyped]  # Only what is published needs it.
-
         header, checksum = 2, 4
         return zlib.compress(self.content, numiterations=1)[header:-checksum]
 
 
-def finish(built: Path, wheel: Path, smallest: bool) -> None:
+def finish(built: Path, wheel: Path) -> None:
     """Writes the wheel from what maturin has built, with `edited` files."""
     with zipfile.ZipFile(built) as archive:
         files = [(info, archive.read(info)) for info in archive.infolist()]
     changed: dict[str, bytes] = {}
-    compressor = mock.patch.object(zipfile, "_get_compressor", lambda *_: Zopfli()) if smallest else contextlib.nullcontext()
-    with compressor, zipfile.ZipFile(wheel, "w") as archive:
+    with mock.patch.object(zipfile, "_get_compressor", lambda *_: Zopfli()), zipfile.ZipFile(wheel, "w") as archive:
         for info, content in files:  # RECORD comes last.
             if info.filename.endswith(".dist-info/RECORD"):
                 content = "".join(record_line(line, changed) for line in content.decode().splitlines()).encode()
             elif (new := edited(info.filename, content)) != content:
                 changed[info.filename] = content = new
-            archive.writestr(info, content, zipfile.ZIP_DEFLATED, 9)
+            archive.writestr(info, content, zipfile.ZIP_DEFLATED)
 
 
 def edited(name: str, content: bytes) -> bytes:
@@ -119,10 +117,9 @@ def record_line(line: str, changed: dict[str, bytes]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Builds the wheel into dist/.")
+    parser = argparse.ArgumentParser(description="Builds the wheel that is published, into dist/.")
     parser.add_argument("--target", default=host(), help="as rustc names it; by default this machine's")
     parser.add_argument("--interpreter", default=sys.executable, help="a free-threaded Python gets a wheel of its own")
-    parser.add_argument("--smallest", action="store_true", help="3 %% smaller for two more minutes: what is published")
     chosen = parser.parse_args()
     said("cargo", "fetch", "--locked", "--target", chosen.target)  # Before the registries' folders are looked up.
     command = [sys.executable, "-m", "maturin", "build", "--release", "--locked", "--target", chosen.target]
@@ -142,7 +139,7 @@ def main() -> None:
         }
         subprocess.run([*command, "--out", folder], cwd=ROOT, env=environment, check=True)
         for built in Path(folder).glob("*.whl"):
-            finish(built, ROOT / "dist" / built.name, chosen.smallest)
+            finish(built, ROOT / "dist" / built.name)
             print(f"{built.name}: {(ROOT / 'dist' / built.name).stat().st_size / 1e6:.2f} MB")
 
 

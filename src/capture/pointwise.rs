@@ -99,7 +99,7 @@ impl Pointwise {
         }
         let (shape, strides) = joined(dims.iter().map(|&d| shape[d]), &strides);
         let access = |at: &At, strides: &Dims| {
-            let (body, size) = (&at.body, at.body.dtype.size());
+            let body = &at.body;
             let dense = dense_strides(&shape);
             let reach = match strides {
                 strides if *strides == dense => Reach::Dense,
@@ -109,7 +109,7 @@ impl Pointwise {
                 }
                 _ => return None,
             };
-            let (start, end) = (body.layout.offset * size, body.layout.end() * size);
+            let (start, end) = body.byte_range();
             Some(Access { slot: at.slot, dtype: body.dtype, start, end, reach })
         };
         let mut strides = strides.iter();

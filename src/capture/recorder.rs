@@ -145,9 +145,8 @@ impl Recorder {
             ));
         }
         if body.numel() > 0 {
-            let (size, reached) = (body.dtype.size(), &mut slot_now.reached);
-            reached.0 = reached.0.min(body.layout.offset * size);
-            reached.1 = reached.1.max(body.layout.end() * size);
+            let ((start, end), reached) = (body.byte_range(), &mut slot_now.reached);
+            *reached = (reached.0.min(start), reached.1.max(end));
         }
         if !self.reaches.contains(&slot) {
             self.reaches.push(slot);

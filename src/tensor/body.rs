@@ -49,6 +49,12 @@ impl Body {
         &self.layout.shape
     }
 
+    /// The first byte of the elements in their storage, and one past the last.
+    pub fn byte_range(&self) -> (usize, usize) {
+        let size = self.dtype.size();
+        (self.layout.offset * size, self.layout.end() * size)
+    }
+
     /// The host memory, for a CPU kernel. Returns an error if the storage is on another device.
     pub fn host(&self) -> Result<Strided<'_>> {
         access::check()?;

@@ -28,6 +28,10 @@ class OptimizedModule(Module):
         self.__dict__["_options"] = options
         self._compile()
 
+    def _has_module(self) -> bool:
+        """Return whether there is a module already: not while this is made or unpickled."""
+        return "_orig_mod" in self.__dict__.get("_modules", ())
+
     def _compile(self) -> None:
         self.__dict__["forward"] = CompiledFunction(self._orig_mod, **self.__dict__["_options"])
 
@@ -44,18 +48,17 @@ class OptimizedModule(Module):
     @training.setter
     def training(self, mode: bool) -> None:
         # The base class sets it before there is a module.
-        if "_orig_mod" in self.__dict__.get("_modules", ()):
+        if self._has_module():
             self._orig_mod.training = mode
 
     def __getattr__(self, name: str) -> Any:
-        modules = self.__dict__.get("_modules", {})
-        # There is no module yet while this is made or unpickled.
-        if "_orig_mod" not in modules:
+        if not self._has_module():
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-        return modules[name] if name == "_orig_mod" else getattr(modules["_orig_mod"], name)
+        module = self._modules["_orig_mod"]
+        return module if name == "_orig_mod" else getattr(module, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name == "_orig_mod" or "_orig_mod" not in self.__dict__.get("_modules", ()):
+        if name == "_orig_mod" or not self._has_module():
             super().__setattr__(name, value)
         else:
             setattr(self._orig_mod, name, value)

@@ -20,7 +20,7 @@ from .._types import Size
 from ..autograd.grad_mode import no_grad
 from ..fx import _patching
 from ..fx._names import is_of_library, library_path
-from ..fx.experimental._recording import VALUES, Followed, MakeTracer, OperatorMode, Recorder, run_recorded
+from ..fx.experimental._recording import IN_PLACE, VALUES, Followed, MakeTracer, OperatorMode, Recorder, run_recorded
 from ..fx.graph import Graph
 from ..fx.node import Node
 from ..fx.proxy import Proxy, TraceError
@@ -35,7 +35,6 @@ __all__ = ["ExportTracer", "is_tracing", "named_tensors", "trace"]
 
 # Rooms whose names stand before those of their functions.
 _ROOMS = ("fft", "linalg")
-_IN_PLACE = frozenset(f"__{name}__" for name in "setitem iadd isub imul itruediv ifloordiv imod ipow iand ior ixor".split())
 _COUNTS = frozenset(("nelement", "numel"))
 _depth = 0
 
@@ -185,7 +184,7 @@ class ExportRecorder(Recorder):
             if isinstance(leaf, Tensor):
                 self.require_unwritten(leaf)
         target = args[0] if args and isinstance(args[0], Followed) else None
-        if target is not None and func.__name__.strip("_") != func.__name__:
+        if target is not None:
             self._require_no_parameter(func.__name__, target)
         version = None if target is None else target._version
         made: Any = None
@@ -266,7 +265,7 @@ class ExportRecorder(Recorder):
     def _require_no_parameter(self, name: str, target: Any) -> None:
         """Raises the error of an operator that would write into a parameter, before it does."""
         held = self.tracer.held.get(str(target._proxy.node.target))
-        in_place = name in _IN_PLACE or (name.endswith("_") and not name.endswith("__"))
+        in_place = name in IN_PLACE or (name.endswith("_") and not name.endswith("__"))
         if in_place and isinstance(held, Parameter):
             raise TraceError(
                 f"the module writes into its parameter '{target._proxy.node.target}', which a graph cannot "

@@ -74,14 +74,6 @@ def check_capturable(
             raise AssertionError(f"If capturable=True, {names} must be on supported devices: {devices}.")
 
 
-def sparse_places(grads: Sequence[Tensor | None]) -> list[int]:
-    """Return the positions of sparse tensors in a list."""
-    # Comparing the classes is faster than asking each tensor.
-    if {*map(type, grads)} <= {Tensor}:
-        return []
-    return [i for i, grad in enumerate(grads) if grad is not None and grad.is_sparse]
-
-
 class DeclaredOptimizer(Optimizer):
     """Base class of the optimizers that declare their options, their state and their rule.
 

@@ -7,17 +7,9 @@ from typing import Any, ClassVar
 import gradiron as torch
 
 from .._core import Tensor
-from ._declared import (
-    DeclaredOptimizer,
-    Lists,
-    Options,
-    check_foreach,
-    check_options,
-    check_steps,
-    count,
-    sparse_places,
-)
+from ._declared import DeclaredOptimizer, Lists, Options, check_foreach, check_options, check_steps, count
 from ._rule import Rule, Trace
+from ._sparse import add_at, sparse_places, values_at
 from .optimizer import ParamsT
 
 __all__ = ["Adagrad", "adagrad"]
@@ -47,10 +39,8 @@ def _update_by_sparse(param: Tensor, grad: Tensor, total: Tensor, step: Tensor, 
     # The update is not linear, so the gradients of an element are summed first.
     grad = (-grad if options["maximize"] else grad).coalesce()
     total.add_(grad * grad)
-    root = total.sparse_mask(grad)._values().sqrt_().add_(options["eps"])
-    scaled = grad._values() / root
-    update = torch.sparse_coo_tensor(grad._indices(), scaled, grad.shape, is_coalesced=True, check_invariants=False)
-    param.add_(update, alpha=-float(rate))
+    root = values_at(total, grad).sqrt_().add_(options["eps"])
+    add_at(param, grad, grad._values() / root, alpha=-float(rate))
 
 
 def _first_sum(p: Tensor, group: Options) -> Tensor:

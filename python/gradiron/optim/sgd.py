@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 import gradiron as torch
 
 from .._core import Tensor
-from ._declared import DeclaredOptimizer, Lists, Options, sparse_places
+from ._declared import DeclaredOptimizer, Lists, Options
 from ._rule import Rule, Trace
+from ._sparse import sparse_places
 from .optimizer import ParamsT
 
 __all__ = ["SGD", "sgd"]

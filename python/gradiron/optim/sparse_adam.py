@@ -10,6 +10,7 @@ import gradiron as torch
 
 from .._core import Tensor
 from ._declared import check_options
+from ._sparse import add_at, values_at
 from .optimizer import Optimizer, ParamsT, _to_scalar
 
 __all__ = ["SparseAdam"]
@@ -40,8 +41,7 @@ class SparseAdam(Optimizer):
         eps: float = 1e-8,
         maximize: bool = False,
     ) -> None:
-        if isinstance(lr, Tensor) and lr.numel() != 1:
-            raise ValueError("Tensor lr must be 1-element")
+        check_options(lr=lr)
         if not 0.0 < lr:
             raise ValueError(f"Invalid learning rate: {lr}")
         if not 0.0 < eps:
@@ -80,21 +80,11 @@ class SparseAdam(Optimizer):
             return
         g = -grad._values() if group["maximize"] else grad._values()
         beta1, beta2 = group["betas"]
-        change = (g - self._at(state["exp_avg"], grad)) * (1 - beta1)
-        change_sq = (g * g - self._at(state["exp_avg_sq"], grad)) * (1 - beta2)
-        self._add_at(state["exp_avg"], grad, change)
-        self._add_at(state["exp_avg_sq"], grad, change_sq)
-        root = self._at(state["exp_avg_sq"], grad).sqrt_().add_(group["eps"])
+        change = (g - values_at(state["exp_avg"], grad)) * (1 - beta1)
+        change_sq = (g * g - values_at(state["exp_avg_sq"], grad)) * (1 - beta2)
+        add_at(state["exp_avg"], grad, change)
+        add_at(state["exp_avg_sq"], grad, change_sq)
+        root = values_at(state["exp_avg_sq"], grad).sqrt_().add_(group["eps"])
         correction1, correction2 = (1 - beta ** state["step"] for beta in (beta1, beta2))
         rate = _to_scalar(group["lr"]) * math.sqrt(correction2) / correction1
-        self._add_at(param, grad, self._at(state["exp_avg"], grad).div_(root).mul_(-rate))
-
-    @staticmethod
-    def _at(dense: Tensor, grad: Tensor) -> Tensor:
-        """Return the elements of `dense` of which `grad` has values."""
-        return dense.sparse_mask(grad)._values()
-
-    @staticmethod
-    def _add_at(dense: Tensor, grad: Tensor, values: Tensor) -> None:
-        """Add values to the elements of which `grad` has values."""
-        dense.add_(torch.sparse_coo_tensor(grad._indices(), values, grad.shape, is_coalesced=True, check_invariants=False))
+        add_at(param, grad, values_at(state["exp_avg"], grad).div_(root).mul_(-rate))

@@ -1,6 +1,6 @@
 //! Complex numbers and the functions of them that formulas use, computed with those of [`super::f64`]. Signed
-//! zeros choose the side of a branch cut, and infinities and NaNs give what Annex G of the C standard says. complex64 has its own arithmetic in f32; most of its functions are
-//! those of complex128, rounded once.
+//! zeros choose the side of a branch cut, and infinities and NaNs give what Annex G of the C standard says. complex64 has
+//! its own arithmetic in f32; most of its functions are those of complex128, rounded once.
 
 use super::f64 as real;
 use crate::cpu::float::Float;

@@ -10,8 +10,7 @@ fn overlap(target: &Body, source: &Body) -> Option<bool> {
     if !target.storage.same(&source.storage) || !dense(target) || !dense(source) {
         return None;
     }
-    let bytes = |b: &Body| (b.layout.offset * b.dtype.size(), b.layout.end() * b.dtype.size());
-    let (to, from) = (bytes(target), bytes(source));
+    let (to, from) = (target.byte_range(), source.byte_range());
     let meets = to.0 < from.1 && from.0 < to.1;
     meets.then(|| to == from && target.layout.strides == source.layout.strides)
 }

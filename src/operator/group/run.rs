@@ -182,8 +182,8 @@ impl Rule {
         let is_typed = self.program.is_typed();
         let count = items.lowered.len();
         let span = |body: &Body| {
-            let start = body.storage.address()? + body.layout.offset * body.dtype.size();
-            Some((start, start + body.numel() * body.dtype.size()))
+            let (address, (start, end)) = (body.storage.address()?, body.byte_range());
+            Some((address + start, address + end))
         };
         let host_scalars = || (0..count).flat_map(|i| scalars.iter().map(move |list| list.at(i)));
         let mut spans = items.bodies.iter().map(|body| span(body)).collect::<Option<Vec<_>>>()?;

@@ -34,10 +34,10 @@ VALUES = frozenset(
 )
 
 
+# Operators of Python's that write into their tensor.
+IN_PLACE = frozenset(f"__{name}__" for name in "setitem iadd isub imul itruediv ifloordiv imod ipow iand ior ixor".split())
 # Operators of Python's that ask only the tensor itself whether it overrides functions.
-_UNASKING = tuple(
-    f"__{name}__" for name in "getitem setitem pow iadd isub imul itruediv ifloordiv imod ipow iand ior ixor".split()
-)
+_UNASKING = ("__getitem__", "__pow__", *sorted(IN_PLACE))
 
 
 class Call(NamedTuple):

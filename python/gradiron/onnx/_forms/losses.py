@@ -13,7 +13,8 @@ from .pointwise import pair
 __all__: list[str] = []
 
 
-def _reduced(g: Writer, x: Value, reduction: str) -> Value:
+def _reduced(g: Writer, x: Value, reduction: str, weight: Any = None) -> Value:
+    x = x if weight is None else g.Mul(x, weight)
     if reduction == "none":
         return x
     return g.reduce("ReduceMean" if reduction == "mean" else "ReduceSum", x, None, False)
@@ -46,7 +47,7 @@ def _binary_cross_entropy_with_logits(
     if pos_weight is not None:
         positive = g.Mul(positive, pos_weight)
     loss = g.Add(positive, g.Mul(rest, g.Softplus(input)))
-    return _reduced(g, loss if weight is None else g.Mul(loss, weight), reduction)
+    return _reduced(g, loss, reduction, weight)
 
 
 @form("nn.functional.cross_entropy")
@@ -106,7 +107,7 @@ def _huber_loss(g: Writer, input: Any, target: Any, reduction: str = "mean", del
     near = g.Div(g.Mul(apart, apart), 2)
     inside = g.Less(apart, delta, dtype=gradiron.bool)
     loss = g.Where(inside, near, g.Mul(g.Sub(apart, delta / 2), delta), dtype=g.dtype)
-    return _reduced(g, loss if weight is None else g.Mul(loss, weight), reduction)
+    return _reduced(g, loss, reduction, weight)
 
 
 @form("nn.functional.binary_cross_entropy")
@@ -124,7 +125,7 @@ def _binary_cross_entropy(
     positive = g.Mul(target, g.Max(g.Log(input), -100))
     negative = g.Mul(g.Sub(one, target), g.Max(g.Log(g.Sub(one, input)), -100))
     loss = g.Neg(g.Add(positive, negative))
-    return _reduced(g, loss if weight is None else g.Mul(loss, weight), reduction)
+    return _reduced(g, loss, reduction, weight)
 
 
 @form("nn.functional.kl_div")
