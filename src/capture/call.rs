@@ -67,16 +67,17 @@ impl Call {
         let plan = self.plan(&fixed, results)?;
         used.retain(|&number| number < given);
         fixed.drain(..used.len());
+        let launches = self.0.recorder.launches();
         let Recorder { units, numbers, slots, .. } = self.0.recorder;
         let place = |(slot, &is_inside): (Slot, &bool)| Place {
             stand_in: slot.stand_in,
             is_inside,
             bytes: slot.bytes,
-            address: None,
+            span: None,
         };
         let places: Vec<Place> = slots.into_iter().zip(&plan.is_inside).map(place).collect();
         let numbers = numbers.into_iter().map(|(at, number)| (at as usize, number)).collect();
-        Ok(Program::new(Kernels::new(units, &places)?, plan, used, fixed, numbers))
+        Ok(Program::new(Kernels::new(units, &places, launches)?, plan, used, fixed, numbers))
     }
 
     fn plan(&self, known: &[Tensor], results: &[Tensor]) -> Result<Plan> {

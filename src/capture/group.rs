@@ -2,10 +2,11 @@
 //! before it if nothing in between reads or writes what it would be moved past. Values that nobody reads after the group
 //! are never stored.
 
-use crate::base::{DType, Error, Result};
+use crate::base::{DType, Dims, Error, Result};
 use crate::capture::order::{Item, Order};
-use crate::capture::pointwise::{Access, Argument, Counted, Space};
+use crate::capture::pointwise::{Access, Argument, Counted, Rows, Space};
 use crate::capture::program::Unit;
+use crate::capture::shader::{self, Language, Level, Shaders};
 use crate::cpu::group::code::{Arg, Code, Instruction, Operand, Reach};
 use crate::cpu::group::{Single, Tiles};
 use crate::storage::Storage;
@@ -18,8 +19,8 @@ pub(super) struct Facts {
     /// True if its memory outlives a run of the kernels.
     pub outside: bool,
     pub bytes: usize,
-    /// The address of memory that is older than the capture.
-    pub address: Option<usize>,
+    /// The span of memory that is older than the capture.
+    pub span: Option<(usize, usize)>,
     pub stand_in: Storage,
 }
 
@@ -47,43 +48,100 @@ pub(super) struct Member {
     pub counted: Counted,
     /// True if constants stand for tensors that the kernel itself reads.
     pub resolved: bool,
+    /// What a shader needs for it; `None` on the host.
+    pub language: Option<Language>,
 }
 
 /// Kernels that run in one pass.
 pub(super) struct Group {
     space: Space,
+    language: Option<Language>,
+    /// The rows that members fold, or have one value for each of.
+    rows: Option<Rows>,
     members: Vec<Member>,
-    /// What the members read and write (true), by class of slots.
-    accesses: HashMap<usize, SmallVec<[(Access, bool); 2]>>,
+    /// What the members read and write (true) and their dimensions, by class of slots.
+    accesses: HashMap<usize, SmallVec<[(Access, bool, Dims); 2]>>,
     /// Operands in memory, as far as they are known before the end of the program.
     operands: HashSet<(usize, usize)>,
 }
 
 impl Group {
-    pub fn new(space: Space) -> Group {
-        Group { space, members: Vec::new(), accesses: HashMap::new(), operands: HashSet::new() }
+    pub fn new(space: Space, language: Option<Language>) -> Group {
+        let (accesses, operands) = (HashMap::new(), HashSet::new());
+        Group { space, language, rows: None, members: Vec::new(), accesses, operands }
+    }
+
+    /// What a shader needs for the group with this kernel.
+    fn language_with(&self, member: &Member) -> Option<Option<Language>> {
+        match (&self.language, &member.language) {
+            (None, None) => Some(None),
+            (Some(own), Some(other)) => own.joined(other).map(Some),
+            _ => None,
+        }
+    }
+
+    /// The rows of the group, if its kernels fold rows.
+    pub fn rows(&self) -> Option<Rows> {
+        self.rows
+    }
+
+    /// The rows of the group with this kernel.
+    fn rows_with(&self, member: &Member) -> Option<Option<Rows>> {
+        match (self.rows, member.counted.rows) {
+            (Some(own), Some(other)) if own != other => None,
+            (own, other) => Some(own.or(other)),
+        }
+    }
+
+    /// True if the access of a kernel with these dimensions has one value for each row.
+    fn is_by_row(&self, access: &Access, shape: &[usize], rows: Option<Rows>) -> bool {
+        rows.is_some_and(|rows| {
+            let space = self.space.refined(&Space::of(&[rows.count, rows.length]));
+            space.is_some_and(|space| {
+                space
+                    .refined(&Space::of(shape))
+                    .is_some_and(|space| space.is_by_row(shape, &access.reach, rows))
+            })
+        })
     }
 
     /// The space of the group with this kernel; `None` if it cannot join.
     pub fn joined(&self, own: &Space, member: &Member, classes: &[usize], slots: &[Facts]) -> Option<Space> {
         let space = self.space.refined(own)?;
+        if self.language_with(member)?.is_some() {
+            let more = self.new_operands(&member.counted, slots).count();
+            let is_full = self.members.len() >= shader::MAX_MEMBERS
+                || !self.members.is_empty() && self.operands.len() + more > shader::max_operands();
+            if is_full {
+                return None;
+            }
+        }
+        let rows = self.rows_with(member)?;
         if self.members.is_empty() || own.n == 1 {
-            return self.is_free(member, classes).then_some(space);
+            return self.is_free(member, rows, classes).then_some(space);
         }
         let shares = accesses(&member.counted).any(|(own, _)| self.accesses.contains_key(&classes[own.slot]));
         let more = self.new_operands(&member.counted, slots).count();
         let fits = self.members.len() < MAX_MEMBERS
             && (own.n <= SMALL || self.operands.len() + more <= MAX_OPERANDS);
-        (shares && fits && self.is_free(member, classes)).then_some(space)
+        (shares && fits && self.is_free(member, rows, classes)).then_some(space)
     }
 
     /// True if what the kernel writes meets nothing else, and nothing that is written meets what it reads.
-    fn is_free(&self, member: &Member, classes: &[usize]) -> bool {
+    fn is_free(&self, member: &Member, rows: Option<Rows>, classes: &[usize]) -> bool {
+        let shape = &member.counted.shape;
         accesses(&member.counted).all(|(own, writes)| {
             let Some(others) = self.accesses.get(&classes[own.slot]) else { return true };
-            others.iter().all(|(other, written)| {
-                let in_order = own.slot == other.slot && (own.is_apart(other) || own.is_same(other));
-                !(writes || *written) || in_order
+            others.iter().all(|(other, written, other_shape)| {
+                let is_row = || {
+                    own.is_within(other)
+                        && other.is_within(own)
+                        && self.is_by_row(own, shape, rows)
+                        && self.is_by_row(other, other_shape, rows)
+                };
+                let in_order =
+                    || own.slot == other.slot && (own.is_apart(other) || own.is_same(other) || is_row());
+                !(writes || *written) || in_order()
             })
         })
     }
@@ -105,14 +163,21 @@ impl Group {
     }
 
     pub fn add(&mut self, space: Space, member: Member, classes: &[usize], slots: &[Facts]) {
+        let is_limited = space.n > SMALL || member.language.is_some();
         let more: Vec<_> =
-            if space.n > SMALL { self.new_operands(&member.counted, slots).collect() } else { Vec::new() };
+            if is_limited { self.new_operands(&member.counted, slots).collect() } else { Vec::new() };
         self.operands.extend(more);
         self.space = space;
+        self.language = self.language_with(&member).unwrap_or(self.language);
+        self.rows = self.rows.or(member.counted.rows);
         for (own, writes) in accesses(&member.counted) {
             let all = self.accesses.entry(classes[own.slot]).or_default();
-            if !all.iter().any(|(other, written)| *written == writes && other == own) {
-                all.push((own.clone(), writes));
+            let shape = &member.counted.shape;
+            let is_known = |(other, written, of): &(Access, bool, Dims)| {
+                *written == writes && other == own && of == shape
+            };
+            if !all.iter().any(is_known) {
+                all.push((own.clone(), writes, shape.clone()));
             }
         }
         self.members.push(member);
@@ -152,17 +217,18 @@ pub(super) fn fuse(units: Vec<Unit>, slots: &[Facts]) -> (Vec<Unit>, Counts) {
         let lowered = match item {
             Item::Unit(at) => {
                 units[at].iter().for_each(|unit| unit.reaches.iter().for_each(|&slot| memory.read(slot)));
-                Some(Lowered::Alone(at))
+                vec![Lowered::Alone(at)]
             }
             Item::Group(group) => memory.lower(&group),
         };
-        match lowered {
-            None => {}
-            Some(Lowered::Alone(at)) => fused.extend(units[at].take()),
-            Some(Lowered::Code(code, places, first)) => {
-                counts.groups += 1;
-                counts.instructions += code.instructions.len();
-                fused.extend(units[first].take().map(|unit| unit.replaced(compile(code, places, slots))));
+        for part in lowered {
+            match part {
+                Lowered::Alone(at) => fused.extend(units[at].take()),
+                Lowered::Code(code, first) => {
+                    counts.groups += 1;
+                    counts.instructions += code.code.instructions.len();
+                    fused.extend(units[first].take().map(|unit| unit.replaced(compile(code, slots))));
+                }
             }
         }
     }
@@ -175,8 +241,17 @@ pub(super) fn fuse(units: Vec<Unit>, slots: &[Facts]) -> (Vec<Unit>, Counts) {
 enum Lowered {
     /// The only kernel itself.
     Alone(usize),
-    /// Code, the places of its operands (slots and bytes from their start), and the first unit of the group.
-    Code(Code, Vec<(usize, usize)>, usize),
+    /// Code, and the first unit of the group.
+    Code(Placed, usize),
+}
+
+/// The code of a group.
+struct Placed {
+    code: Code,
+    /// The places of its operands: slots, and bytes from their start.
+    places: Vec<(usize, usize)>,
+    shaders: Shaders,
+    language: Option<Language>,
 }
 
 /// An argument, before it is known which instructions are needed.
@@ -213,18 +288,50 @@ impl Memory<'_> {
         }
     }
 
-    /// Chooses what a group computes and stores; `None` if nobody reads any of it.
-    fn lower(&mut self, group: &Group) -> Option<Lowered> {
-        let first = group.members.first()?;
+    /// What runs in place of a group, the last part first: several parts if the device binds fewer operands at a time.
+    fn lower(&mut self, group: &Group) -> Vec<Lowered> {
+        let most = if group.language.is_some() { shader::max_operands() } else { usize::MAX };
+        let (mut lowered, mut members) = (Vec::new(), group.members.as_slice());
+        while !members.is_empty() {
+            let live = self.live.clone();
+            let mut from = 0;
+            loop {
+                match self.lower_part(group, &members[from..]) {
+                    Some(Lowered::Code(placed, _))
+                        if placed.code.operands.len() > most && from + 1 < members.len() =>
+                    {
+                        self.live.clone_from(&live);
+                        from += (members.len() - from).div_ceil(8);
+                    }
+                    part => {
+                        lowered.extend(part);
+                        break;
+                    }
+                }
+            }
+            members = &members[..from];
+        }
+        lowered
+    }
+
+    /// Chooses what neighbouring members of a group compute and store; `None` if nobody reads any of it.
+    fn lower_part(&mut self, group: &Group, members: &[Member]) -> Option<Lowered> {
+        let first = members.first()?;
         let mut current: HashMap<(usize, usize, usize, DType), usize> = HashMap::new();
-        let mut symbols: Vec<SmallVec<[Symbol; 4]>> = Vec::with_capacity(group.members.len());
+        let mut symbols: Vec<SmallVec<[Symbol; 4]>> = Vec::with_capacity(members.len());
         let key = |own: &Access| (own.slot, own.start, own.end, own.dtype);
-        for (at, member) in group.members.iter().enumerate() {
+        let has_rows = group.rows.is_some();
+        for (at, member) in members.iter().enumerate() {
             let symbol = |arg| match arg {
                 &Argument::Number(number) => Symbol::Known(Arg::Number(number)),
                 &Argument::Constant(element) => Symbol::Known(Arg::Constant(element)),
                 Argument::Memory(access) => match current.get(&key(access)) {
-                    Some(&value) if access.reach == Reach::Dense => Symbol::Value(value),
+                    Some(&value)
+                        if access.reach == Reach::Dense
+                            || has_rows && group.is_by_row(access, &member.counted.shape, group.rows) =>
+                    {
+                        Symbol::Value(value)
+                    }
                     _ => Symbol::Memory(access, &member.counted),
                 },
             };
@@ -232,7 +339,7 @@ impl Memory<'_> {
             current.insert(key(&member.counted.out), at);
         }
         let mut stored: Vec<usize> = current.into_values().collect();
-        stored.retain(|&value| self.is_live(group.members[value].counted.out.slot));
+        stored.retain(|&value| self.is_live(members[value].counted.out.slot));
         stored.sort_unstable();
         let mut needed = vec![false; symbols.len()];
         stored.iter().for_each(|&value| needed[value] = true);
@@ -249,11 +356,12 @@ impl Memory<'_> {
             return None;
         }
         let only = needed.iter().filter(|&&is_needed| is_needed).count() == 1;
-        stored.iter().for_each(|&value| self.write(&group.members[value].counted.out));
-        if let (true, &[value]) = (only && group.space.n > 1, stored.as_slice())
-            && !group.members[value].resolved
+        stored.iter().for_each(|&value| self.write(&members[value].counted.out));
+        let is_kernel = only && (group.space.n > 1 || group.language.is_some());
+        if let (true, &[value]) = (is_kernel, stored.as_slice())
+            && !members[value].resolved
         {
-            let own = &group.members[value];
+            let own = &members[value];
             accesses(&own.counted).filter(|(_, writes)| !writes).for_each(|(own, _)| self.read(own.slot));
             return Some(Lowered::Alone(own.unit));
         }
@@ -266,7 +374,8 @@ impl Memory<'_> {
             stores: Vec::new(),
         };
         let mut place_of: Vec<usize> = vec![0; symbols.len()];
-        for (at, member) in group.members.iter().enumerate().filter(|&(at, _)| needed[at]) {
+        let (mut shaders, mut levels) = (Vec::new(), Vec::new());
+        for (at, member) in members.iter().enumerate().filter(|&(at, _)| needed[at]) {
             place_of[at] = code.instructions.len();
             let arg = |symbol: &Symbol| match symbol {
                 Symbol::Value(value) => Arg::Value(place_of[*value]),
@@ -279,13 +388,21 @@ impl Memory<'_> {
             let args = symbols[at].iter().map(arg).collect();
             let (formula, dtype) = (member.counted.formula, member.counted.out.dtype);
             code.instructions.push(Instruction { formula, args, dtype });
+            shaders.push(member.counted.shader);
+            levels.push(match (member.counted.fold, member.counted.rows) {
+                (Some(fold), _) => Level::Fold(fold),
+                (None, Some(_)) => Level::Row,
+                (None, None) => Level::Element,
+            });
         }
         for &value in &stored {
-            let counted = &group.members[value].counted;
+            let counted = &members[value].counted;
             code.stores.push((place_of[value], places.operand(&counted.out, &counted.shape)));
         }
         code.operands = places.operands;
-        Some(Lowered::Code(code, places.at, first.unit))
+        let shaders = Shaders { of: shaders, levels, rows: group.rows };
+        let placed = Placed { code, places: places.at, shaders, language: group.language };
+        Some(Lowered::Code(placed, first.unit))
     }
 }
 
@@ -315,14 +432,18 @@ impl Places<'_> {
     }
 }
 
+type Run = Box<dyn Fn() -> Result<()> + Send + Sync>;
+
 /// A compiled group, the slots that it reaches, and the bytes that it reads and writes.
 pub(super) struct Compiled {
-    pub run: Box<dyn Fn() -> Result<()> + Send + Sync>,
+    pub run: Run,
     pub reaches: SmallVec<[usize; 4]>,
     pub bytes: usize,
+    pub is_steady: bool,
 }
 
-fn compile(code: Code, places: Vec<(usize, usize)>, slots: &[Facts]) -> Compiled {
+fn compile(placed: Placed, slots: &[Facts]) -> Compiled {
+    let Placed { code, places, shaders, language } = placed;
     let reaches: SmallVec<[usize; 4]> = places.iter().map(|&(slot, _)| slot).collect();
     let size = |operand: &Operand| match operand.reach {
         Reach::Single => operand.dtype.size(),
@@ -331,9 +452,13 @@ fn compile(code: Code, places: Vec<(usize, usize)>, slots: &[Facts]) -> Compiled
     let bytes = code.operands.iter().map(size).sum();
     let memory: Vec<(Storage, usize)> =
         places.into_iter().map(|(slot, start)| (slots[slot].stand_in.clone(), start)).collect();
+    if let Some(language) = &language {
+        let run = compile_shader(&code, &shaders, language, memory);
+        return Compiled { run, reaches, bytes, is_steady: true };
+    }
     let address =
         |(storage, start): &(Storage, usize)| storage.host().unwrap_or(null_mut()).wrapping_add(*start);
-    let run: Box<dyn Fn() -> Result<()> + Send + Sync> = if code.numel() == 1 {
+    let run: Run = if code.numel() == 1 {
         match Single::new(&code) {
             // SAFETY: stand-ins have memory of the host while they are replayed, by one thread at a time; the accesses
             // are within their bytes.
@@ -351,7 +476,17 @@ fn compile(code: Code, places: Vec<(usize, usize)>, slots: &[Facts]) -> Compiled
             None => Box::new(no_loop),
         }
     };
-    Compiled { run, reaches, bytes }
+    Compiled { run, reaches, bytes, is_steady: false }
+}
+
+fn compile_shader(code: &Code, shaders: &Shaders, language: &Language, memory: Vec<(Storage, usize)>) -> Run {
+    #[cfg(feature = "gpu")]
+    if let Some(run) = shader::compile(code, shaders, language, memory) {
+        return Box::new(run);
+    }
+    #[cfg(not(feature = "gpu"))]
+    let _ = (code, shaders, language, memory);
+    Box::new(no_loop)
 }
 
 fn no_loop() -> Result<()> {
@@ -361,7 +496,7 @@ fn no_loop() -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::{Layout, Scalar};
+    use crate::base::{Device, Layout, Scalar};
     use crate::capture::pointwise::{At, Pointwise, Source};
     use crate::cpu::group::code::Formula;
     use crate::cpu::pointwise::{Loops, pointwise_loop};
@@ -370,7 +505,8 @@ mod tests {
     static MUL: Loops = Loops { f32: Some(pointwise_loop!(f32; (a, b) a * b)), ..Loops::NONE };
 
     fn facts(count: usize, bytes: usize) -> Vec<Facts> {
-        let slot = |_| Facts { outside: false, bytes, address: None, stand_in: Storage::stand_in(bytes) };
+        let slot =
+            |_| Facts { outside: false, bytes, span: None, stand_in: Storage::stand_in(bytes, Device::Cpu) };
         (0..count).map(slot).collect()
     }
 
@@ -387,21 +523,22 @@ mod tests {
         }
         let writes = smallvec::smallvec![pointwise.out.slot];
         let pointwise = Some(pointwise);
-        Unit { run: Box::new(|| Ok(())), line: None, reaches, writes, bytes: 1, pointwise }
+        Unit { run: Box::new(|| Ok(())), line: None, reaches, writes, bytes: 1, pointwise, is_steady: false }
     }
 
     /// A product of two whole slots of `n` elements.
     fn product(slots: &[Facts], n: usize, out: usize, a: usize, b: usize) -> Unit {
         let body = |slot| at(slots, slot, Layout::contiguous(&[n]));
         let inputs = smallvec::smallvec![Source::Body(body(a)), Source::Body(body(b))];
-        unit(Pointwise { formula: Formula::Row { loops: &MUL, compute: DType::F32 }, out: body(out), inputs })
+        let formula = Formula::Row { loops: &MUL, compute: DType::F32 };
+        unit(Pointwise { formula, shader: None, out: body(out), inputs, fold: None })
     }
 
     /// A unit that may write all that it reaches but `reads`.
     fn opaque(reaches: &[usize], reads: &[usize]) -> Unit {
         let writes = reaches.iter().copied().filter(|slot| !reads.contains(slot)).collect();
         let run = Box::new(|| Ok(()));
-        Unit { run, line: None, reaches: reaches.into(), writes, bytes: 1, pointwise: None }
+        Unit { run, line: None, reaches: reaches.into(), writes, bytes: 1, pointwise: None, is_steady: false }
     }
 
     fn reaches(units: &[Unit]) -> Vec<Vec<usize>> {
@@ -464,8 +601,10 @@ mod tests {
                 let formula = Formula::Row { loops: &MUL, compute: DType::F32 };
                 unit(Pointwise {
                     formula,
+                    shader: None,
                     out: part(slots, out, to),
                     inputs: smallvec::smallvec![input(), input()],
+                    fold: None,
                 })
             };
             let units = vec![writes(&slots, 1, 0, 0), writes(&slots, 2, 0, offset)];
@@ -477,11 +616,11 @@ mod tests {
     fn storages_of_one_owner_are_one() {
         let mut slots = facts(4, 400);
         (0..4).for_each(|slot| slots[slot].outside = true);
-        (slots[0].address, slots[1].address) = (Some(4096), Some(4096 + 200));
+        (slots[0].span, slots[1].span) = (Some((4096, 4096 + 400)), Some((4096 + 200, 4096 + 600)));
         // Slot 0 is read by a unit in between, and slot 1 has a part of its memory.
         let units = vec![product(&slots, 100, 3, 1, 2), opaque(&[0], &[]), product(&slots, 100, 1, 2, 3)];
         assert_eq!(fuse(units, &slots).0.len(), 3);
-        slots[1].address = Some(9000);
+        slots[1].span = Some((9000, 9400));
         let units = vec![product(&slots, 100, 3, 1, 2), opaque(&[0], &[]), product(&slots, 100, 1, 2, 3)];
         assert_eq!(fuse(units, &slots).0.len(), 2);
     }
@@ -493,7 +632,7 @@ mod tests {
         let body = |slot| at(&slots, slot, Layout::contiguous(&[]));
         let fill = |slot, value| {
             let inputs = smallvec::smallvec![Source::Number(Scalar::Float(value))];
-            unit(Pointwise { formula: Formula::Copy, out: body(slot), inputs })
+            unit(Pointwise { formula: Formula::Copy, shader: None, out: body(slot), inputs, fold: None })
         };
         let units = vec![fill(0, 3.0), fill(1, 5.0), product(&slots, 1, 2, 0, 1)];
         let (fused, _) = fuse(units, &slots);

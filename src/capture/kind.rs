@@ -1,27 +1,34 @@
 //! What decides, beside its elements, what operators do with a tensor.
 
-use crate::base::{ConjNeg, DType, Layout};
+use crate::base::{ConjNeg, DType, Device, Layout};
 use crate::tensor::{Body, HookNumbers, Tensor};
 
 /// What a body is beside its elements.
 pub(super) struct Form {
     pub layout: Layout,
     pub dtype: DType,
+    pub device: Device,
     pub conj_neg: ConjNeg,
 }
 
 impl Form {
     pub fn of(body: &Body) -> Form {
-        Form { layout: body.layout.clone(), dtype: body.dtype, conj_neg: body.conj_neg }
+        Form {
+            layout: body.layout.clone(),
+            dtype: body.dtype,
+            device: body.device(),
+            conj_neg: body.conj_neg,
+        }
     }
 
-    /// True if kernels can treat `body` alike; it may begin at another place of its storage.
+    /// True if kernels can treat `body` alike; on the host, it may begin at another place of its storage.
     pub fn matches(&self, body: &Body) -> bool {
         self.dtype == body.dtype
             && self.layout.shape == body.layout.shape
             && self.layout.strides == body.layout.strides
             && self.conj_neg == body.conj_neg
-            && body.device().is_cpu()
+            && self.device == body.device()
+            && (self.device.is_cpu() || self.layout.offset == body.layout.offset)
     }
 
     /// The first byte of the body in its storage.

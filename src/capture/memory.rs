@@ -53,6 +53,30 @@ pub fn place(lifetimes: &[Lifetime]) -> (Vec<usize>, usize) {
     (places, end)
 }
 
+/// The buffer of each storage, and the sizes of the buffers: storages that never live together share one.
+pub fn share(lifetimes: &[Lifetime]) -> (Vec<usize>, Vec<usize>) {
+    let mut births: Vec<usize> = (0..lifetimes.len()).collect();
+    births.sort_by_key(|&at| (lifetimes[at].first, std::cmp::Reverse(lifetimes[at].bytes)));
+    let (mut places, mut sizes) = (vec![0; lifetimes.len()], Vec::<usize>::new());
+    // For each buffer, the last unit that reaches it so far.
+    let mut until: Vec<usize> = Vec::new();
+    for at in births {
+        let Lifetime { bytes, first, last } = lifetimes[at];
+        let fits =
+            |&buffer: &usize| until[buffer] < first && (bytes..=2 * bytes + 64).contains(&sizes[buffer]);
+        let found = (0..sizes.len()).filter(fits).min_by_key(|&buffer| sizes[buffer]);
+        places[at] = found.unwrap_or(sizes.len());
+        match found {
+            Some(buffer) => until[buffer] = last,
+            None => {
+                sizes.push(bytes);
+                until.push(last);
+            }
+        }
+    }
+    (places, sizes)
+}
+
 fn release(free: &mut std::collections::BTreeMap<usize, usize>, mut from: usize, mut room: usize) {
     if room == 0 {
         return;
@@ -99,6 +123,14 @@ mod tests {
                     assert!(!overlap((places[i], a), (places[j], b)), "{a:?} and {b:?}");
                 }
             }
+            let (buffers, sizes) = share(&lifetimes);
+            for (i, &a) in lifetimes.iter().enumerate() {
+                assert!(sizes[buffers[i]] >= a.bytes);
+                let meets = |(j, b): (usize, &Lifetime)| {
+                    j != i && buffers[j] == buffers[i] && a.first <= b.last && b.first <= a.last
+                };
+                assert!(!lifetimes.iter().enumerate().any(meets));
+            }
         }
     }
 
@@ -107,5 +139,6 @@ mod tests {
         let lifetimes: Vec<Lifetime> =
             (0..100).map(|first| Lifetime { bytes: 1000, first, last: first + 1 }).collect();
         assert_eq!(place(&lifetimes).1, 2 * 1024);
+        assert_eq!(share(&lifetimes).1, [1000, 1000]);
     }
 }

@@ -16,6 +16,7 @@ mod recorder;
 mod replay;
 mod results;
 mod retain;
+mod shader;
 mod storages;
 #[cfg(test)]
 mod tests;
@@ -25,7 +26,8 @@ pub use group::Counts;
 pub use kind::Kind;
 pub use pointwise::Input;
 pub use program::{Captured, Failed};
-pub use recorder::{Capture, LiveNumber, Recorder, constant, describe, record, run};
+pub use recorder::{Capture, LiveNumber, Recorder, constant, describe, describe_fold, record, run};
 pub use replay::{Program, Replayed};
+pub(crate) use retain::retain_copy;
 pub use retain::{Copied, Retain, See, Whole};
-pub(crate) use retain::{retain_clone, retain_copy};
+pub use shader::Shader;

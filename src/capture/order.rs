@@ -4,6 +4,7 @@
 use crate::capture::group::{Facts, Group, Member, accesses};
 use crate::capture::pointwise::{Access, Argument, Counted, Space};
 use crate::capture::program::Unit;
+use crate::capture::shader::Language;
 use crate::cpu::group::code::{Arg, Element, Formula, Instruction, fold};
 use std::collections::HashMap;
 
@@ -27,6 +28,8 @@ pub(super) struct Order<'a> {
     last_write: Vec<usize>,
     /// The places of groups, by their number of elements.
     groups: HashMap<usize, Vec<usize>>,
+    /// The places of groups that fold rows.
+    by_rows: Vec<usize>,
     /// Parts of memory whose elements are all the same, by class.
     constants: HashMap<usize, Vec<(Access, Element)>>,
 }
@@ -40,6 +43,7 @@ impl<'a> Order<'a> {
             last_read: vec![0; slots.len()],
             last_write: vec![0; slots.len()],
             groups: HashMap::new(),
+            by_rows: Vec::new(),
             constants: HashMap::new(),
         }
     }
@@ -63,8 +67,15 @@ impl<'a> Order<'a> {
         if accesses(&counted).any(meets_another) {
             return self.pass(at, unit);
         }
-        let resolved = self.resolve(&mut counted);
-        let constant = constant_result(&mut counted, space.n);
+        let is_fold = counted.fold.is_some();
+        let resolved = !is_fold && self.resolve(&mut counted);
+        let language = if self.slots[counted.out.slot].stand_in.device().is_gpu() {
+            let Some(language) = Language::of(&counted) else { return self.pass(at, unit) };
+            Some(language)
+        } else {
+            None
+        };
+        let constant = if is_fold { None } else { constant_result(&mut counted, space.n) };
         let stays = |(access, _): &(Access, Element)| {
             access.slot == counted.out.slot && access.is_apart(&counted.out)
         };
@@ -76,11 +87,18 @@ impl<'a> Order<'a> {
             if writes { self.last_read[class].max(self.last_write[class]) } else { self.last_write[class] }
         };
         let earliest = accesses(&counted).map(needs).max().unwrap_or(0);
-        let member = Member { unit: at, counted, resolved };
-        let place = self.find(&space, &member, earliest);
+        let (mut member, mut space) = (Member { unit: at, counted, resolved, language }, space);
+        let place = match self.find_rows(&member, earliest) {
+            Some((place, lifted)) => {
+                space = Space::of(&lifted.shape);
+                member.counted = lifted;
+                Some(place)
+            }
+            None => self.find(&space, &member, earliest),
+        };
         let at = place.unwrap_or(self.items.len());
         if place.is_none() {
-            self.items.push(Item::Group(Group::new(space.clone())));
+            self.items.push(Item::Group(Group::new(space.clone(), language)));
             self.groups.entry(space.n).or_default().push(at);
         }
         for (own, writes) in accesses(&member.counted) {
@@ -92,7 +110,28 @@ impl<'a> Order<'a> {
             && let Some(space) = group.joined(&space, &member, &self.classes, self.slots)
         {
             group.add(space, member, &self.classes, self.slots);
+            if group.rows().is_some() && !self.by_rows.contains(&at) {
+                self.by_rows.push(at);
+            }
         }
+    }
+
+    /// The first group over rows that a kernel with one value for each of them can join, and the kernel over the rows'
+    /// elements.
+    fn find_rows(&self, member: &Member, earliest: usize) -> Option<(usize, Counted)> {
+        if member.language.is_none() || member.counted.fold.is_some() {
+            return None;
+        }
+        let n: usize = member.counted.shape.iter().product();
+        self.by_rows.iter().copied().filter(|place| place + 1 >= earliest).find_map(|place| {
+            let Item::Group(group) = &self.items[place] else { return None };
+            let rows = group.rows().filter(|rows| rows.count == n)?;
+            let counted = member.counted.lifted(rows.length);
+            let space = Space::of(&counted.shape);
+            let lifted = Member { counted, ..*member };
+            let fits = group.joined(&space, &lifted, &self.classes, self.slots).is_some();
+            fits.then_some((place, lifted.counted))
+        })
     }
 
     /// The first group from place `earliest - 1` on that the kernel can join.
@@ -166,7 +205,7 @@ fn constant_result(counted: &mut Counted, n: usize) -> Option<Element> {
 fn classes(slots: &[Facts]) -> Vec<usize> {
     let mut classes: Vec<usize> = (0..slots.len()).collect();
     let mut spans: Vec<(usize, usize, usize)> = (slots.iter().enumerate())
-        .filter_map(|(slot, facts)| Some((facts.address?, facts.address? + facts.bytes, slot)))
+        .filter_map(|(slot, facts)| facts.span.map(|(start, end)| (start, end, slot)))
         .collect();
     spans.sort_unstable();
     let mut reached: Option<(usize, usize)> = None;

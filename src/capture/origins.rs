@@ -51,7 +51,8 @@ impl FirstGrad<'_> {
     pub fn form(&self) -> Form {
         match self {
             FirstGrad::Former(grad) => {
-                Form { layout: grad.layout.clone(), dtype: grad.dtype, conj_neg: ConjNeg::NONE }
+                let FormerGrad { dtype, device, .. } = **grad;
+                Form { layout: grad.layout.clone(), dtype, device, conj_neg: ConjNeg::NONE }
             }
             FirstGrad::Now(grad) => Form::of(&grad.body()),
         }

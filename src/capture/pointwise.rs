@@ -1,6 +1,7 @@
 //! What a capture knows of a pointwise kernel: enough to compute it in a group instead.
 
-use crate::base::{DType, Dims, Scalar};
+use crate::base::{DType, Dims, Reduction, Scalar};
+use crate::capture::shader::Shader;
 use crate::cpu::group::code::{Element, Formula, Reach};
 use crate::tensor::Body;
 use smallvec::SmallVec;
@@ -29,8 +30,12 @@ pub enum Source {
 /// A kernel that computes each element of a result from the same element of its inputs.
 pub struct Pointwise {
     pub formula: Formula,
+    /// The same on the GPU, if that is an expression.
+    pub shader: Option<Shader>,
     pub out: At,
     pub inputs: SmallVec<[Source; 4]>,
+    /// How the only tensor is folded over these dimensions before the formula, which may multiply by a number.
+    pub fold: Option<(Reduction, Dims)>,
 }
 
 /// The elements of a body, as a group reaches them.
@@ -51,6 +56,11 @@ impl Access {
         self.end <= other.start || other.end <= self.start
     }
 
+    /// True if all bytes are among those of the other, which has the same dtype.
+    pub fn is_within(&self, other: &Access) -> bool {
+        self.dtype == other.dtype && other.start <= self.start && self.end <= other.end
+    }
+
     /// True if both are the same dense elements.
     pub fn is_same(&self, other: &Access) -> bool {
         let key = |own: &Access| (own.slot, own.dtype, own.start, own.end);
@@ -66,21 +76,71 @@ pub enum Argument {
     Constant(Element),
 }
 
+/// Rows of elements: how many, and the length of one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rows {
+    pub count: usize,
+    pub length: usize,
+}
+
+/// Longer rows, and fewer than this, would leave most of a GPU idle.
+const LONGEST: usize = 16 << 10;
+const FEWEST: usize = 64;
+
+impl Rows {
+    fn fit(&self) -> bool {
+        let is_spread = self.count >= FEWEST || self.count * self.length <= 2 * LONGEST;
+        self.length > 1 && self.length <= LONGEST && is_spread
+    }
+}
+
 /// A kernel as a group computes it: over elements that are counted in the order of the result's memory.
+#[derive(Clone)]
 pub struct Counted {
     pub formula: Formula,
+    pub shader: Option<Shader>,
     /// The sizes of the dimensions, of which neighbours are joined where all operands allow it.
     pub shape: Dims,
     pub args: SmallVec<[Argument; 4]>,
     pub out: Access,
+    /// The rows that it folds, or has one value for each of.
+    pub rows: Option<Rows>,
+    /// How it folds each row.
+    pub fold: Option<Reduction>,
 }
 
-/// Shorter rows are not worth being gathered.
+impl Counted {
+    /// A kernel with one value for each row, over the elements of rows of this length.
+    pub fn lifted(&self, length: usize) -> Counted {
+        let mut lifted = self.clone();
+        let count: usize = self.shape.iter().product();
+        lifted.shape.push(length);
+        lifted.rows = Some(Rows { count, length });
+        let lift = |reach: &Reach| match reach {
+            _ if count == 1 => Reach::Single,
+            Reach::Single => Reach::Single,
+            Reach::Dense => Reach::Rows(dense_strides(&self.shape).into_iter().chain([0]).collect()),
+            Reach::Rows(strides) => Reach::Rows(strides.iter().copied().chain([0]).collect()),
+        };
+        for arg in &mut lifted.args {
+            if let Argument::Memory(access) = arg {
+                access.reach = lift(&access.reach);
+            }
+        }
+        lifted.out.reach = lift(&lifted.out.reach);
+        lifted
+    }
+}
+
+/// Shorter rows are not worth being gathered on the host.
 const SHORTEST: usize = 8;
 
 impl Pointwise {
     /// The kernel in the order of its result's memory; `None` if an operand does not suit groups.
     pub fn counted(&self) -> Option<Counted> {
+        if let Some((fold, dims)) = &self.fold {
+            return self.counted_fold(*fold, dims);
+        }
         let shape = &self.out.body.layout.shape;
         let mut dims: SmallVec<[usize; 6]> = (0..shape.len()).filter(|&d| shape[d] != 1).collect();
         let own = &self.out.body.layout.strides;
@@ -98,13 +158,16 @@ impl Pointwise {
             }
         }
         let (shape, strides) = joined(dims.iter().map(|&d| shape[d]), &strides);
+        let on_gpu = self.out.body.device().is_gpu();
         let access = |at: &At, strides: &Dims| {
             let body = &at.body;
             let dense = dense_strides(&shape);
             let reach = match strides {
                 strides if *strides == dense => Reach::Dense,
                 strides if strides.iter().all(|&stride| stride == 0) => Reach::Single,
-                strides if strides.last().is_some_and(|&s| s <= 1) && *shape.last()? >= SHORTEST => {
+                strides
+                    if strides.last().is_some_and(|&s| s <= 1) && (on_gpu || *shape.last()? >= SHORTEST) =>
+                {
                     Reach::Rows(strides.clone())
                 }
                 _ => return None,
@@ -124,7 +187,57 @@ impl Pointwise {
                 Source::Number(number) => Argument::Number(*number),
             });
         }
-        Some(Counted { formula: self.formula, shape, args, out })
+        Some(Counted { formula: self.formula, shader: self.shader, shape, args, out, rows: None, fold: None })
+    }
+
+    /// A fold of rows that lie one after another in memory.
+    fn counted_fold(&self, fold: Reduction, folded: &[usize]) -> Option<Counted> {
+        let Some(Source::Body(x)) = self.inputs.first() else { return None };
+        let (of, to) = (&x.body.layout, &self.out.body.layout);
+        let mut dims: SmallVec<[usize; 6]> = (0..of.shape.len()).filter(|&d| of.shape[d] != 1).collect();
+        dims.sort_by_key(|&d| std::cmp::Reverse(of.strides[d]));
+        let outer = dims.iter().position(|d| folded.contains(d)).unwrap_or(dims.len());
+        let (outer, inner) = dims.split_at(outer);
+        let pick = |dims: &[usize], of: &[usize]| dims.iter().map(|&d| of[d]).collect::<Dims>();
+        let all = pick(&dims, &of.shape);
+        let outer_shape = pick(outer, &of.shape);
+        let rows = Rows {
+            count: outer_shape.iter().product(),
+            length: inner.iter().map(|&d| of.shape[d]).product(),
+        };
+        let is_dense = pick(&dims, &of.strides) == dense_strides(&all)
+            && pick(outer, &to.strides) == dense_strides(&outer_shape)
+            && inner.iter().all(|d| folded.contains(d));
+        let is_known = matches!(fold, Reduction::Sum | Reduction::Max | Reduction::Min)
+            && x.body.dtype.is_float()
+            && self.out.body.dtype.is_float();
+        if !(is_dense && is_known && rows.fit()) {
+            return None;
+        }
+        let access = |at: &At, reach| {
+            let (start, end) = at.body.byte_range();
+            Access { slot: at.slot, dtype: at.body.dtype, start, end, reach }
+        };
+        let (shape, reach) = match rows.count {
+            1 => (smallvec::smallvec![rows.length], Reach::Single),
+            count => (smallvec::smallvec![count, rows.length], Reach::Rows(smallvec::smallvec![1, 0])),
+        };
+        let mut args: SmallVec<[Argument; 4]> =
+            smallvec::smallvec![Argument::Memory(access(x, Reach::Dense))];
+        for input in &self.inputs[1..] {
+            let Source::Number(number) = input else { return None };
+            args.push(Argument::Number(*number));
+        }
+        let out = access(&self.out, reach);
+        Some(Counted {
+            formula: self.formula,
+            shader: self.shader,
+            shape,
+            args,
+            out,
+            rows: Some(rows),
+            fold: Some(fold),
+        })
     }
 }
 
@@ -179,6 +292,25 @@ impl Space {
         let n = self.n;
         let divides = (1..inside.len()).all(|k| inside[k].is_multiple_of(inside[k - 1]));
         (divides && other.n == n).then_some(Space { n, inside })
+    }
+
+    /// True if the operand of a kernel with dimensions `shape` has one value for each row, one after another. The rows divide
+    /// the space.
+    pub fn is_by_row(&self, shape: &[usize], reach: &Reach, rows: Rows) -> bool {
+        match reach {
+            Reach::Dense => false,
+            Reach::Single => rows.count == 1,
+            Reach::Rows(strides) => {
+                let own = self.strides(shape, strides);
+                let step = |inside: usize| if inside < rows.length { 0 } else { inside / rows.length };
+                rows.count > 1
+                    && self
+                        .inside
+                        .iter()
+                        .zip(own.iter().rev())
+                        .all(|(&inside, &stride)| stride == step(inside))
+            }
+        }
     }
 
     /// The sizes of the dimensions.

@@ -4,9 +4,12 @@ use crate::base::{Device, Error, Result, SourceLine, lock, signals};
 use crate::capture::group::{Compiled, Counts, Facts, fuse};
 use crate::capture::memory::{self, Lifetime};
 use crate::capture::pointwise::Pointwise;
-use crate::capture::recorder::{Original, Slot};
+use crate::capture::recorder::{self, Original, Recorder, Slot};
+#[cfg(feature = "gpu")]
+use crate::gpu;
 use crate::storage::Storage;
 use smallvec::SmallVec;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 type Kernel = Box<dyn Fn() -> Result<()> + Send + Sync>;
@@ -22,6 +25,8 @@ pub(super) struct Unit {
     pub bytes: usize,
     /// What it computes, if groups can compute it.
     pub pointwise: Option<Pointwise>,
+    /// True if it makes the same launches in each replay, apart from the memory that they reach, and does nothing else.
+    pub is_steady: bool,
 }
 
 impl Unit {
@@ -31,7 +36,8 @@ impl Unit {
 
     /// A group in place of this unit, which is its first.
     pub fn replaced(self, group: Compiled) -> Unit {
-        Unit { run: group.run, reaches: group.reaches, bytes: group.bytes, pointwise: None, ..self }
+        let Compiled { run, reaches, bytes, is_steady } = group;
+        Unit { run, reaches, bytes, pointwise: None, is_steady, ..self }
     }
 }
 
@@ -41,8 +47,8 @@ pub(super) struct Place {
     /// True if only kernels of the capture reach it, so that its memory is placed here.
     pub is_inside: bool,
     pub bytes: usize,
-    /// The address of memory that another slot's may overlap in each replay.
-    pub address: Option<usize>,
+    /// The span of memory that another slot's may overlap in each replay.
+    pub span: Option<(usize, usize)>,
 }
 
 /// Kernels between two checks for Ctrl-C.
@@ -52,6 +58,12 @@ const PATIENCE: usize = 256;
 pub(super) struct Kernels {
     units: Vec<Unit>,
     arena: Option<Storage>,
+    /// What only these kernels reach on a GPU.
+    buffers: Vec<Storage>,
+    #[cfg(feature = "gpu")]
+    launches: KeptLaunches,
+    /// The launches of the captured kernels, and of the last run.
+    launched: (u64, AtomicU64),
     /// The number of kernels that were captured, and what joining them to groups did.
     captured: usize,
     counts: Counts,
@@ -72,21 +84,39 @@ impl From<Error> for Failed {
 impl Kernels {
     /// Places the storages that only these kernels reach in one block. `slots` are all that they reach, in the order of
     /// the capture.
-    pub fn new(units: Vec<Unit>, slots: &[Place]) -> Result<Kernels> {
+    pub fn new(units: Vec<Unit>, slots: &[Place], launches: u64) -> Result<Kernels> {
         let captured = units.len();
         let facts = |slot: &Place| Facts {
             outside: !slot.is_inside,
             bytes: slot.bytes,
-            address: slot.address,
+            span: slot.span,
             stand_in: slot.stand_in.clone(),
         };
         let facts: Vec<Facts> = slots.iter().map(facts).collect();
         let (units, counts) = fuse(units, &facts);
         let (mut inside, mut lifetimes) = (Vec::new(), Vec::new());
+        let (mut on_gpu, mut lifetimes_on_gpu) = (Vec::new(), Vec::new());
         for (slot, lifetime) in slots.iter().zip(when_reached(&units, &facts)) {
             if let (true, Some(lifetime)) = (slot.is_inside, lifetime) {
-                inside.push(slot);
-                lifetimes.push(lifetime);
+                let is_on_gpu = slot.stand_in.device().is_gpu();
+                let (slots, lives) = if is_on_gpu {
+                    (&mut on_gpu, &mut lifetimes_on_gpu)
+                } else {
+                    (&mut inside, &mut lifetimes)
+                };
+                slots.push(slot);
+                lives.push(lifetime);
+            }
+        }
+        let mut buffers = Vec::new();
+        if let Some(first) = on_gpu.first() {
+            let (places, sizes) = memory::share(&lifetimes_on_gpu);
+            for size in sizes {
+                buffers.push(Storage::new(size, first.stand_in.device())?);
+            }
+            for (slot, place) in on_gpu.iter().zip(places) {
+                // SAFETY: a new stand-in, which no kernel uses yet; the buffer is as long, and lives as long as the units.
+                unsafe { slot.stand_in.stand_for(&buffers[place], 0) };
             }
         }
         let (places, bytes) = memory::place(&lifetimes);
@@ -98,7 +128,18 @@ impl Kernels {
                 unsafe { slot.stand_in.set_start(start.add(place)) };
             }
         }
-        Ok(Kernels { units, arena, captured, counts })
+        #[cfg(feature = "gpu")]
+        let launches_kept = KeptLaunches::new(&units, &facts);
+        Ok(Kernels {
+            units,
+            arena,
+            buffers,
+            #[cfg(feature = "gpu")]
+            launches: launches_kept,
+            launched: (launches, AtomicU64::new(0)),
+            captured,
+            counts,
+        })
     }
 
     /// The number of kernels that were captured.
@@ -118,16 +159,37 @@ impl Kernels {
 
     /// The bytes of memory that only these kernels reach.
     pub fn bytes(&self) -> usize {
-        self.arena.as_ref().map_or(0, Storage::len)
+        self.arena.iter().chain(&self.buffers).map(Storage::len).sum()
+    }
+
+    /// The launches on the GPU of the captured kernels, and of the last run.
+    pub fn launches(&self) -> (u64, u64) {
+        (self.launched.0, self.launched.1.load(Ordering::Relaxed))
     }
 
     /// Runs all kernels.
     pub fn run(&self) -> std::result::Result<(), Failed> {
+        let before = recorder::launches();
+        let done = self.run_all();
+        self.launched.1.store(recorder::launches() - before, Ordering::Relaxed);
+        done
+    }
+
+    fn run_all(&self) -> std::result::Result<(), Failed> {
+        #[cfg(feature = "gpu")]
+        let mut kept = self.launches.0.as_ref().map(lock);
         for (at, unit) in self.units.iter().enumerate() {
             if at % PATIENCE == PATIENCE - 1 {
                 signals::check()?;
             }
-            unit.run().map_err(|error| Failed { error, line: unit.line.clone() })?;
+            #[cfg(feature = "gpu")]
+            let done = match &mut kept {
+                Some(kept) if unit.is_steady => kept[at].run(unit),
+                _ => unit.run(),
+            };
+            #[cfg(not(feature = "gpu"))]
+            let done = unit.run();
+            done.map_err(|error| Failed { error, line: unit.line.clone() })?;
         }
         Ok(())
     }
@@ -147,28 +209,29 @@ pub struct Captured {
     kernels: Kernels,
     /// Held by the thread that replays.
     running: Mutex<()>,
-    /// Storages of the host that outlive a replay, and what stands for them.
+    /// Storages that outlive a replay, and what stands for them.
     outside: Vec<(Storage, Storage)>,
 }
 
 impl Captured {
-    pub(super) fn new(units: Vec<Unit>, slots: Vec<Slot>) -> Result<Captured> {
+    pub(super) fn new(recorder: Recorder) -> Result<Captured> {
+        let Recorder { units, slots, .. } = recorder;
         let (mut outside, mut places) = (Vec::new(), Vec::new());
         for Slot { original, stand_in, bytes, .. } in slots {
             let original = match original {
                 Original::Held(storage) => Some(storage),
                 Original::Older(storage) | Original::Made(storage) => storage.upgrade(),
             };
-            let is_on_host = stand_in.device().is_cpu();
+            let has_memory = !stand_in.device().is_meta();
             places.push(Place {
                 stand_in: stand_in.clone(),
-                is_inside: is_on_host && original.is_none(),
+                is_inside: has_memory && original.is_none(),
                 bytes,
-                address: original.as_ref().and_then(Storage::address),
+                span: original.as_ref().and_then(Storage::span),
             });
-            outside.extend(original.filter(|_| is_on_host).map(|original| (stand_in, original)));
+            outside.extend(original.filter(|_| has_memory).map(|original| (stand_in, original)));
         }
-        Ok(Captured { kernels: Kernels::new(units, &places)?, running: Mutex::new(()), outside })
+        Ok(Captured { kernels: Kernels::new(units, &places, 0)?, running: Mutex::new(()), outside })
     }
 
     /// The number of kernels.
@@ -191,21 +254,68 @@ impl Captured {
         self.kernels.bytes()
     }
 
+    /// The launches on the GPU of the last replay.
+    pub fn launches(&self) -> u64 {
+        self.kernels.launches().1
+    }
+
     /// Runs all kernels again.
     pub fn replay(&self) -> Result<()> {
         let Some(_running) = enter(&self.running) else {
             return Err(Error::runtime("this graph is being replayed by another thread"));
         };
         for (stand_in, original) in &self.outside {
-            let start =
-                original.host().ok_or_else(|| Error::runtime("a captured tensor has left the host"))?;
             if original.len() < stand_in.len() {
                 return Err(Error::runtime("a tensor of a captured graph has been made smaller"));
             }
             // SAFETY: a stand-in of this program, which only this thread replays; the original is held, and as long.
-            unsafe { stand_in.set_start(start) };
+            if !unsafe { stand_in.stand_for(original, 0) } {
+                return Err(Error::runtime("a captured tensor has left its device"));
+            }
         }
         self.kernels.run().map_err(|failed| failed.error)
+    }
+}
+
+/// The launches of steady units, which are kept once a unit has run. Only the thread that runs the kernels locks them.
+#[cfg(feature = "gpu")]
+struct KeptLaunches(Option<Mutex<Vec<KeptUnit>>>);
+
+#[cfg(feature = "gpu")]
+struct KeptUnit {
+    /// What stands for the memory that the unit reaches.
+    memory: SmallVec<[Storage; 4]>,
+    launches: Option<gpu::Launches>,
+    /// True if the unit does more than launch, or needs much memory for itself.
+    is_refused: bool,
+}
+
+#[cfg(feature = "gpu")]
+impl KeptLaunches {
+    fn new(units: &[Unit], slots: &[Facts]) -> KeptLaunches {
+        let keep = |unit: &Unit| KeptUnit {
+            memory: unit.reaches.iter().map(|&slot| slots[slot].stand_in.clone()).collect(),
+            launches: None,
+            is_refused: false,
+        };
+        let any = units.iter().any(|unit| unit.is_steady);
+        KeptLaunches(any.then(|| Mutex::new(units.iter().map(keep).collect())))
+    }
+}
+
+#[cfg(feature = "gpu")]
+impl KeptUnit {
+    fn run(&mut self, unit: &Unit) -> Result<()> {
+        let buffers: SmallVec<[&gpu::Buffer; 8]> = self.memory.iter().filter_map(Storage::gpu).collect();
+        match &mut self.launches {
+            Some(launches) => launches.send(&buffers),
+            None if self.is_refused => unit.run(),
+            None => {
+                self.launches = gpu::keep(&buffers, || unit.run())?;
+                self.is_refused = self.launches.is_none();
+                Ok(())
+            }
+        }
     }
 }
 

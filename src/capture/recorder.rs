@@ -1,8 +1,9 @@
 //! Captures the kernels of a thread, in the order in which they run.
 
-use crate::base::{Error, Result, SourceLine};
+use crate::base::{Error, Reduction, Result, Scalar, SourceLine};
 use crate::capture::pointwise::{At, Input, Pointwise, Source};
 use crate::capture::program::{Captured, Unit};
+use crate::capture::shader::Shader;
 use crate::cpu::group::code::Formula;
 use crate::storage::access::{self, Permit};
 use crate::storage::{Storage, WeakStorage, set_capture};
@@ -42,12 +43,16 @@ pub struct Recorder {
     reads: bool,
     bytes: usize,
     described: Option<Pointwise>,
+    /// True if the next unit reads what a replay is given beside bodies, such as a live number.
+    varies: bool,
+    /// The launches of this thread before the capture.
+    launches: u64,
 }
 
 /// A storage that captured kernels reach.
 pub(super) struct Slot {
     pub original: Original,
-    /// What kernels get in its place; the original itself if that is on a GPU.
+    /// What kernels get in its place; the original itself if that has no memory.
     pub stand_in: Storage,
     pub bytes: usize,
     /// The first byte that kernels reach, and the one after the last.
@@ -94,6 +99,8 @@ impl Recorder {
             reads: false,
             bytes: 0,
             described: None,
+            varies: false,
+            launches: launches(),
         }
     }
 
@@ -114,9 +121,9 @@ impl Recorder {
     fn at(&mut self, body: &Body) -> Result<At> {
         let memory = body.storage.of_memory();
         let count = self.slots.len();
-        let on_host = memory.device().is_cpu();
-        if self.runs && !on_host {
-            return Err(Error::not_implemented("a kernel on the GPU"));
+        let device = memory.device();
+        if self.runs && device.is_meta() {
+            return Err(Error::not_implemented("a kernel on device meta"));
         }
         let is_made = memory.is_made_in(self.number);
         if self.runs && !is_made {
@@ -132,7 +139,11 @@ impl Recorder {
             };
             self.slots.push(Slot {
                 original,
-                stand_in: if on_host { Storage::stand_in(memory.len()) } else { memory.clone() },
+                stand_in: if device.is_meta() {
+                    memory.clone()
+                } else {
+                    Storage::stand_in(memory.len(), device)
+                },
                 bytes: memory.len(),
                 reached: (usize::MAX, 0),
                 shape: format!("{:?}", body.shape()),
@@ -158,22 +169,56 @@ impl Recorder {
     }
 
     /// Says what the kernel that is recorded next computes, so that it can join a group.
-    fn describe(&mut self, formula: Formula, out: &Body, inputs: &[Input]) -> Result<()> {
-        let on_host = |input: &Input| !matches!(input, Input::Body(body) if !body.device().is_cpu());
-        if out.device().is_cpu() && inputs.iter().all(on_host) {
+    fn describe(
+        &mut self,
+        formula: Formula,
+        shader: Option<Shader>,
+        out: &Body,
+        inputs: &[Input],
+    ) -> Result<()> {
+        let is_beside = |input: &Input| !matches!(input, Input::Body(body) if body.device() != out.device());
+        if !out.device().is_meta() && inputs.iter().all(is_beside) {
             let source = |input: &Input| match input {
                 Input::Body(body) => self.at(body).map(Source::Body),
                 Input::Number(number) => Ok(Source::Number(*number)),
             };
             let inputs = inputs.iter().map(source).collect::<Result<_>>()?;
-            self.described = Some(Pointwise { formula, out: self.at(out)?, inputs });
+            self.described = Some(Pointwise { formula, shader, out: self.at(out)?, inputs, fold: None });
+        }
+        Ok(())
+    }
+
+    /// Says that the kernel that is recorded next folds `x` over dimensions, and multiplies by a number.
+    fn describe_fold(
+        &mut self,
+        fold: (Reduction, &[usize]),
+        scale: Option<f64>,
+        out: &Body,
+        x: &Body,
+    ) -> Result<()> {
+        if out.device().is_gpu() && x.device() == out.device() && x.conj_neg.is_none() {
+            let mut inputs = smallvec::smallvec![Source::Body(self.at(x)?)];
+            inputs.extend(scale.map(|scale| Source::Number(Scalar::Float(scale))));
+            let (formula, fold) = (Formula::Copy, Some((fold.0, fold.1.into())));
+            self.described = Some(Pointwise { formula, shader: None, out: self.at(out)?, inputs, fold });
         }
         Ok(())
     }
 
     /// The number at this index of those that each replay is given.
     pub fn live_number(&mut self, index: u32) -> LiveNumber {
+        self.varies = true;
         self.numbers.entry(index).or_default().clone()
+    }
+
+    /// Notes that the next unit reads what a replay may find changed, beside its bodies.
+    pub fn varies(&mut self) {
+        self.varies = true;
+    }
+
+    /// The launches of this thread since the capture began.
+    pub(super) fn launches(&self) -> u64 {
+        launches() - self.launches
     }
 
     fn add<F>(
@@ -187,26 +232,46 @@ impl Recorder {
         let kernel = keep(self);
         let (reaches, writes) = (std::mem::take(&mut self.reaches), std::mem::take(&mut self.writes));
         let (bytes, pointwise) = (std::mem::take(&mut self.bytes), self.described.take());
-        self.units.push(Unit { run: Box::new(kernel?), line, reaches, writes, bytes, pointwise });
+        let on_gpu = |&slot: &usize| self.slots[slot].stand_in.device().is_gpu();
+        let is_steady = !std::mem::take(&mut self.varies) && reaches.iter().all(on_gpu);
+        self.units.push(Unit { run: Box::new(kernel?), line, reaches, writes, bytes, pointwise, is_steady });
         Ok(())
     }
 }
 
+/// The launches of this thread so far.
+pub(super) fn launches() -> u64 {
+    #[cfg(feature = "gpu")]
+    return crate::gpu::launches_here();
+    #[cfg(not(feature = "gpu"))]
+    0
+}
+
 /// Says what the kernel that this thread captures next computes, so that it can join a group.
 #[cold]
-pub fn describe(formula: Formula, out: &Body, inputs: &[Input]) -> Result<()> {
+pub fn describe(formula: Formula, shader: Option<Shader>, out: &Body, inputs: &[Input]) -> Result<()> {
+    described(|recorder| recorder.describe(formula, shader, out, inputs))
+}
+
+/// Says that the kernel that this thread captures next folds `x` over dimensions, and multiplies by a number.
+#[cold]
+pub fn describe_fold(fold: (Reduction, &[usize]), scale: Option<f64>, out: &Body, x: &Body) -> Result<()> {
+    described(|recorder| recorder.describe_fold(fold, scale, out, x))
+}
+
+fn described(describe: impl FnOnce(&mut Recorder) -> Result<()>) -> Result<()> {
     if access::is_spoilt() {
         return Ok(());
     }
     RECORDER.with_borrow_mut(|recorder| match recorder {
         // Where kernels run now, one that cannot be captured is noted when it is recorded.
         Some(recorder) if recorder.runs => {
-            if recorder.describe(formula, out, inputs).is_err() {
+            if describe(recorder).is_err() {
                 recorder.described = None;
             }
             Ok(())
         }
-        Some(recorder) => recorder.describe(formula, out, inputs),
+        Some(recorder) => describe(recorder),
         None => Ok(()),
     })
 }
@@ -315,7 +380,7 @@ impl Capture {
     /// Ends a capture that only replays run, and places its memory.
     pub fn end(self) -> Result<Captured> {
         let Ended { recorder, .. } = self.finish().map_err(|_| access::refuse())?;
-        Captured::new(recorder.units, recorder.slots)
+        Captured::new(recorder)
     }
 
     /// Ends the capture; an error gives the reason why it cannot be replayed.

@@ -30,6 +30,8 @@ pub struct Program {
     /// For each memory that a replay looks for, its place among these.
     varying_at: Vec<Option<usize>>,
     is_long: bool,
+    /// True if kernels reach memory on the GPU that replays look for or make.
+    is_on_gpu: bool,
     checked: Mutex<Checked>,
 }
 
@@ -118,6 +120,9 @@ impl Program {
         let varying_at = varying_at.collect();
         let slots = plan.memories.iter().filter_map(|memory| memory.slot.as_ref()).map(|slot| slot.0.len());
         let bytes = slots.chain(plan.recipes.storages.fresh.iter().map(|fresh| fresh.len)).sum::<usize>();
+        let outside = plan.memories.iter().filter_map(|memory| memory.slot.as_ref().map(|slot| &slot.0));
+        let is_on_gpu =
+            outside.chain(plan.fresh_slots.iter().flatten()).any(|stand_in| stand_in.device().is_gpu());
         // A thread that holds the interpreter must not wait for the lock of a `.grad`.
         let is_long = kernels.len() > MANY || bytes + kernels.bytes() > LARGE || !plan.grads.is_empty();
         Program {
@@ -129,6 +134,7 @@ impl Program {
             grad_at,
             varying_at,
             is_long,
+            is_on_gpu,
             checked: Mutex::default(),
         }
     }
@@ -146,6 +152,11 @@ impl Program {
     /// What joining kernels to groups did.
     pub fn counts(&self) -> Counts {
         self.kernels.counts()
+    }
+
+    /// The launches on the GPU of the captured call, and of the last replay.
+    pub fn launches(&self) -> (u64, u64) {
+        self.kernels.launches()
     }
 
     /// The bytes of memory that only these kernels reach.
@@ -185,6 +196,29 @@ impl Program {
             return Err(Error::runtime("a replay was given too few tensors or numbers").into());
         }
         let mut checked = enter(&self.checked).ok_or(BUSY)?;
+        let results = self.results_alone(given, numbers, &mut checked);
+        if self.is_on_gpu {
+            self.let_go();
+        }
+        results
+    }
+
+    /// Lets go of memory on the GPU that the next replay looks for.
+    fn let_go(&self) {
+        let varying = self.varying().filter_map(|memory| memory.slot.as_ref().map(|slot| &slot.0));
+        for stand_in in varying.chain(self.plan.fresh_slots.iter().flatten()) {
+            // SAFETY: a stand-in of a program that only this thread replays.
+            unsafe { stand_in.let_go() };
+        }
+    }
+
+    /// What [`results`](Program::results) gives, in the only thread that replays.
+    fn results_alone(
+        &self,
+        given: &[&Tensor],
+        numbers: &[f64],
+        checked: &mut Checked,
+    ) -> std::result::Result<Vec<Tensor>, Stop> {
         let known = |number: usize| match given.get(number) {
             Some(tensor) => *tensor,
             None => &self.fixed[number - given.len()],
@@ -198,7 +232,7 @@ impl Program {
             Some(FirstGrad::Found(grad)) => Some(grad),
             _ => None,
         };
-        self.check_fixed(&mut checked)?;
+        self.check_fixed(checked)?;
         let mut varying: SmallVec<[Place; 4]> = SmallVec::new();
         for memory in self.varying() {
             let tensor = match memory.source {
@@ -207,7 +241,7 @@ impl Program {
             };
             varying.push(memory.find(tensor.ok_or("a .grad is missing")?)?);
         }
-        self.check_apart(&varying, &mut checked)?;
+        self.check_apart(&varying, checked)?;
         let memory = |at: usize| match (&checked.memories[at], self.varying_at[at]) {
             (Some(place), _) => Some(place),
             (None, Some(at)) => varying.get(at),
@@ -275,7 +309,10 @@ impl Program {
                     return Ok(FirstGrad::Ignored);
                 };
                 let is_like = |body: &Body| {
-                    body.layout == form.layout && body.dtype == form.dtype && body.storage.len() == len
+                    body.layout == form.layout
+                        && body.dtype == form.dtype
+                        && body.device() == form.device
+                        && body.storage.len() == len
                 };
                 made[recipe] = tensor.sole_grad(is_like);
                 Ok(if made[recipe].is_some() { FirstGrad::Reused } else { FirstGrad::Ignored })
@@ -379,17 +416,16 @@ impl Program {
 
 /// Puts a storage in the place of what stands for it in kernels.
 fn put(slot: &Option<Storage>, storage: &Storage) {
-    if let (Some(stand_in), Some(start)) = (slot, storage.host()) {
+    if let Some(stand_in) = slot {
         // SAFETY: a stand-in of a program that only this thread replays; the storage is as long, and is held until the
         // kernels have run.
-        unsafe { stand_in.set_start(start) };
+        unsafe { stand_in.stand_for(storage, 0) };
     }
 }
 
 /// The address of a memory and its end; `None` if it has no bytes.
 fn span(place: &Place) -> Option<(usize, usize)> {
-    let (start, len) = (place.0.address()?, place.0.len());
-    (len > 0).then_some((start, start + len))
+    place.0.span()
 }
 
 impl Known {
@@ -420,10 +456,11 @@ impl Memory {
             if first < end && !fits {
                 return Err("the memory of a tensor is smaller");
             }
-            let start = storage.host().ok_or("a tensor is on another device")?.wrapping_offset(shift);
             // SAFETY: a stand-in of a program that only this thread replays; kernels reach only bytes of the storage, which
             // is held.
-            unsafe { stand_in.set_start(start) };
+            if !unsafe { stand_in.stand_for(storage, shift) } {
+                return Err("a tensor is on another device, or begins at another place of its memory there");
+            }
         }
         Ok((storage.clone(), shift))
     }

@@ -159,7 +159,6 @@ macro_rules! retain_clone {
         }
     )+};
 }
-pub(crate) use retain_clone;
 
 retain_copy!(
     bool,

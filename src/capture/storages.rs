@@ -1,6 +1,6 @@
 //! The storages of tensors and of saved values that outlive a captured call: each replay finds them, or makes new ones.
 
-use crate::base::{Error, Result};
+use crate::base::{Device, Error, Result};
 use crate::capture::kind::Form;
 use crate::capture::origins::Origins;
 use crate::storage::{Storage, UNTRACKED, WeakStorage};
@@ -11,6 +11,7 @@ use std::collections::HashMap;
 /// A storage that each replay makes.
 pub(super) struct Fresh {
     pub len: usize,
+    device: Device,
     pub version: u32,
     /// The operator of the last recorded write in place, for messages.
     writer: Option<&'static &'static str>,
@@ -18,11 +19,16 @@ pub(super) struct Fresh {
 
 impl Fresh {
     fn of(storage: &Storage) -> Fresh {
-        Fresh { len: storage.len(), version: storage.version(), writer: storage.writer() }
+        Fresh {
+            len: storage.len(),
+            device: storage.device(),
+            version: storage.version(),
+            writer: storage.writer(),
+        }
     }
 
     pub fn make(&self) -> Result<Storage> {
-        let storage = Storage::with_version(self.len, self.version)?;
+        let storage = Storage::with_version(self.len, self.version, self.device)?;
         if let Some(writer) = self.writer {
             storage.written_by(writer);
         }
@@ -86,7 +92,7 @@ impl Storages {
 
     /// Adds a body.
     pub fn add(&mut self, body: &Body, origins: &mut Origins) -> Result<BodyRecipe> {
-        if !body.device().is_cpu() {
+        if body.device().is_meta() {
             return Err(Error::not_implemented(format!("a result on device {}", body.device())));
         }
         Ok(BodyRecipe {

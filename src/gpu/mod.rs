@@ -10,15 +10,16 @@ mod launch;
 mod shader;
 
 pub use device::fault::{Origin, Wrong};
+pub use device::kept::{Launches, keep, launches_here};
 pub use device::memory::{Buffer, Memory, alloc, empty_cache, memory, reset_peak, set_cap};
 pub use device::stream::{dispatches, report_faults, submits, synchronize, waits};
 pub use device::view::{Source, View};
-pub use device::{Info, available, check_ordinal, count, info, is_open};
+pub use device::{Info, available, check_ordinal, computes, count, info, is_open};
 pub use kernels::conv::{conv_backward_input, conv_backward_weight, conv_forward};
 pub use kernels::ctc::{ctc, ctc_backward};
 pub use kernels::embedding::{add_rows, is_few};
 pub use kernels::expect::expect;
-pub use kernels::group::{MAX_OPERANDS, run_group};
+pub use kernels::group::{has_shader, run_group, run_group_over};
 pub use kernels::index::{IndexBy, index_get, index_put};
 pub use kernels::matmul::matmul;
 #[cfg(test)]
@@ -32,6 +33,7 @@ pub use kernels::random::{
 pub use kernels::reduce::{max_with_index, mean, reduce, var};
 pub use kernels::resample::resample;
 pub use kernels::rnn::{recurrent, recurrent_backward};
+pub use kernels::row_group::{Level, run_row_group};
 pub use kernels::scan::{Scan, cum_extreme, scan};
 pub use kernels::search::search;
 pub use kernels::select::{masked_select, nonzero};

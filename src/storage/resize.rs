@@ -82,6 +82,15 @@ impl ReplaceableBuffer {
         unsafe { &*self.0.load(Ordering::Acquire) }
     }
 
+    /// Puts another buffer in the place of this one, which is dropped.
+    ///
+    /// # Safety
+    /// No reference to the former buffer is in use.
+    pub unsafe fn set(&self, buffer: Buffer) {
+        // SAFETY: from a box, to which nobody refers.
+        unsafe { *self.0.load(Ordering::Acquire) = buffer };
+    }
+
     fn swap(&self, other: &ReplaceableBuffer) {
         let own = self.0.swap(other.0.load(Ordering::Acquire), Ordering::AcqRel);
         other.0.store(own, Ordering::Release);

@@ -4,6 +4,8 @@
 use super::resize::Replaceable;
 use super::{Bytes, Inner, Storage};
 use crate::base::{Device, Result};
+#[cfg(feature = "gpu")]
+use crate::gpu::Buffer;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
@@ -41,17 +43,21 @@ impl Storage {
         Arc::as_ptr(&self.0) as usize
     }
 
-    /// A storage for `len` bytes of the host, without memory yet. Writes to it are counted in every mode.
-    pub fn stand_in(len: usize) -> Storage {
-        let nothing = Replaceable::foreign(std::ptr::NonNull::<u8>::dangling().as_ptr());
-        let stand_in = Storage::from_bytes(Bytes::Host(nothing), len, Device::Cpu);
+    /// A storage for `len` bytes of a device, without memory yet. Writes to it are counted in every mode.
+    pub fn stand_in(len: usize, device: Device) -> Storage {
+        let bytes = match device {
+            #[cfg(feature = "gpu")]
+            Device::Gpu(..) => Bytes::Gpu(Buffer::nothing(len).into()),
+            _ => Bytes::Host(Replaceable::foreign(std::ptr::NonNull::<u8>::dangling().as_ptr())),
+        };
+        let stand_in = Storage::from_bytes(bytes, len, device);
         stand_in.0.version.store(0, Ordering::Relaxed);
         stand_in
     }
 
-    /// `len` uninitialised bytes of the host that have been written so often; `UNTRACKED` if writes are not counted.
-    pub fn with_version(len: usize, version: u32) -> Result<Storage> {
-        let storage = Storage::new(len, Device::Cpu)?;
+    /// `len` uninitialised bytes that have been written so often; `UNTRACKED` if writes are not counted.
+    pub fn with_version(len: usize, version: u32, device: Device) -> Result<Storage> {
+        let storage = Storage::new(len, device)?;
         storage.0.version.store(version, Ordering::Relaxed);
         Ok(storage)
     }
@@ -73,6 +79,42 @@ impl Storage {
         }
     }
 
+    /// Gives a stand-in the memory of `storage`, from `shift` bytes on, and counts its writes from 0 again. Returns false if
+    /// kernels cannot reach that memory as that of the stand-in.
+    ///
+    /// # Safety
+    /// This is a stand-in, and no kernel is running over it. Kernels reach only bytes of the storage, which lives as long as
+    /// they run.
+    pub unsafe fn stand_for(&self, storage: &Storage, shift: isize) -> bool {
+        match (&self.0.bytes, &storage.root().0.bytes) {
+            (Bytes::Host(_), Bytes::Host(memory) | Bytes::Borrowed { memory, .. }) => {
+                // SAFETY: the caller's contract.
+                unsafe { self.set_start(memory.start().wrapping_offset(shift)) };
+                true
+            }
+            #[cfg(feature = "gpu")]
+            (Bytes::Gpu(own), Bytes::Gpu(memory)) if shift == 0 => {
+                // SAFETY: the caller's contract.
+                unsafe { own.set(memory.get().clone()) };
+                self.0.version.store(0, Ordering::Relaxed);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Lets go of the memory of a stand-in on the GPU, so that others can have it.
+    ///
+    /// # Safety
+    /// This is a stand-in, and no kernel is running over it.
+    pub unsafe fn let_go(&self) {
+        #[cfg(feature = "gpu")]
+        if let Bytes::Gpu(own) = &self.0.bytes {
+            // SAFETY: the caller's contract.
+            unsafe { own.set(Buffer::nothing(self.len())) };
+        }
+    }
+
     /// The storage whose memory this is: an alias has none of its own.
     pub fn of_memory(&self) -> &Storage {
         self.root()
@@ -81,6 +123,16 @@ impl Storage {
     /// True if this storage was made in the capture of this number.
     pub fn is_made_in(&self, capture: u32) -> bool {
         self.root().0.capture == capture
+    }
+
+    /// Two numbers so that no other memory has a number between them; `None` if there is none.
+    pub fn span(&self) -> Option<(usize, usize)> {
+        match &self.root().0.bytes {
+            #[cfg(feature = "gpu")]
+            Bytes::Gpu(buffer) => Some((buffer.get().id(), buffer.get().id() + 1)),
+            _ => self.address().map(|start| (start, start + self.len())),
+        }
+        .filter(|_| !self.is_empty())
     }
 
     /// The address of host memory, which is not read.

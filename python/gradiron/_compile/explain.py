@@ -23,6 +23,8 @@ class Explanation:
         unit_count: kernels and groups of kernels that its replay runs.
         group_count: groups among them, each one pass over memory.
         bytes: memory that a replay needs besides arguments and results.
+        launch_count: launches on the GPU of the last replay.
+        launch_count_apart: launches on the GPU of the captured call, whose kernels ran one by one.
         traffic: bytes that a replay reads and writes.
         traffic_apart: bytes that its kernels would read and write one by one.
         out_guards: what is compared before a replay, in words.
@@ -40,6 +42,8 @@ class Explanation:
         self.op_count = 0 if program is None else program.kernels
         self.unit_count = 0 if program is None else program.units
         self.group_count = 0 if program is None else program.groups
+        self.launch_count = 0 if program is None else program.launches
+        self.launch_count_apart = 0 if program is None else program.launches_apart
         self.bytes = 0 if program is None else program.bytes
         self.traffic = 0 if program is None else program.traffic
         self.traffic_apart = 0 if program is None else program.bytes_apart
@@ -51,6 +55,7 @@ class Explanation:
         lines = [
             f"{self.name}: {self.graph_count} captures, {self.replays} replays",
             f"kernels: {self.op_count}, which a replay runs as {self.unit_count}, {self.group_count} of them groups",
+            *([f"launches on the GPU: {self.launch_count}, without groups {self.launch_count_apart}"] if self.launch_count_apart else []),
             f"bytes read and written: {self.traffic}, without groups {self.traffic_apart}",
             f"memory of its own: {self.bytes} bytes",
             f"guards: {len(self.out_guards)}",

@@ -42,7 +42,8 @@ impl Element {
         &self.bytes
     }
 
-    fn number(&self) -> Scalar {
+    /// The element as a number.
+    pub fn number(&self) -> Scalar {
         // SAFETY: the bytes are an element of this dtype.
         unsafe { Scalar::read(self.dtype, self.bytes.as_ptr()) }
     }

@@ -68,6 +68,16 @@ impl Buffer {
         self.len() == 0
     }
 
+    /// A buffer without memory, which stands for one of `bytes` bytes.
+    pub fn nothing(bytes: usize) -> Buffer {
+        Buffer(Arc::new(MemoryBlock { raw: None, bytes }))
+    }
+
+    /// A number that identifies the memory while it lives.
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+
     /// Returns true if both handles share the memory.
     pub fn same(&self, other: &Buffer) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -2,6 +2,7 @@
 //! reports errors through callbacks of the device.
 
 pub mod fault;
+pub mod kept;
 pub mod memory;
 pub mod pipeline;
 pub mod stream;
@@ -32,6 +33,8 @@ pub struct Info {
     pub max_workgroup_memory: u32,
     /// Bytes of device memory, if the backend reports it.
     pub total_memory: Option<u64>,
+    /// How many operands a group can have.
+    pub max_operands: usize,
     pub has_i64: bool,
     pub has_f64: bool,
     pub features: Vec<String>,
@@ -91,6 +94,9 @@ impl Trouble {
 }
 
 static GPU: OnceLock<std::result::Result<Gpu, String>> = OnceLock::new();
+/// More streams of memory at a time are slower than several passes.
+const MAX_OPERANDS: usize = 23;
+
 static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// Returns the adapter, opened and healthy, or the reason why there is none.
@@ -251,6 +257,7 @@ fn open() -> std::result::Result<Gpu, String> {
         max_buffer: limits.max_buffer_size.min(limits.max_storage_buffer_binding_size),
         max_workgroup_memory: limits.max_compute_workgroup_storage_size,
         total_memory: total_memory(adapter),
+        max_operands: (limits.max_storage_buffers_per_shader_stage as usize - 1).min(MAX_OPERANDS),
         has_i64: features.contains(Features::SHADER_INT64),
         // The float64 functions manipulate bits as 64-bit integers.
         has_f64: features.contains(Features::SHADER_F64 | Features::SHADER_INT64),
@@ -318,6 +325,11 @@ fn total_memory(adapter: &wgpu::Adapter) -> Option<u64> {
 #[cfg(target_vendor = "apple")]
 fn total_memory(_adapter: &wgpu::Adapter) -> Option<u64> {
     None
+}
+
+/// Returns true if this adapter's shaders can compute with a dtype.
+pub fn computes(dtype: DType) -> bool {
+    gpu().is_ok_and(|gpu| gpu.supports("", dtype).is_ok())
 }
 
 fn rank(kind: DeviceType) -> u8 {

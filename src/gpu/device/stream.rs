@@ -3,6 +3,7 @@
 
 use crate::base::{Error, Result};
 use crate::gpu::device::fault::{self, RECORD};
+use crate::gpu::device::kept;
 use crate::gpu::device::memory::{Buffer, out_of_memory};
 use crate::gpu::device::pipeline::{Kernel, ShaderKind};
 use crate::gpu::device::{Gpu, gpu, opened};
@@ -73,7 +74,9 @@ impl Gpu {
         groups: [u32; 3],
     ) -> Result<()> {
         let kernel = self.kernel(kind)?;
-        self.stream().launch(self, &kernel, buffers, words, groups)
+        self.stream().launch(self, &kernel, buffers, words, groups)?;
+        kept::note(&kernel, buffers, words, groups);
+        Ok(())
     }
 }
 
@@ -133,20 +136,23 @@ impl Stream {
                 "GPU error: {name} takes {takes} parameter words, not {given}"
             )));
         }
-        let ringed = words.len() > INLINE_WORDS;
-        if ringed && self.ring_words.len() + words.len() > RING_WORDS {
-            self.flush(gpu);
-        }
-        let (ring, flags) = (self.ring.clone(), self.flags.clone());
-        let mut bound: SmallVec<[&wgpu::Buffer; 8]> = SmallVec::new();
+        let mut raw: SmallVec<[&wgpu::Buffer; 8]> = SmallVec::new();
         for buffer in buffers {
-            bound.push(buffer.raw()?);
+            raw.push(buffer.raw()?);
         }
-        if ringed {
-            bound.push(&ring);
+        let group = self.bind(gpu, kernel, &raw);
+        self.dispatch(gpu, kernel, &group, words, groups);
+        Ok(())
+    }
+
+    /// Returns a new bind group of the kernel over these buffers.
+    pub(super) fn bind(&self, gpu: &Gpu, kernel: &Kernel, buffers: &[&wgpu::Buffer]) -> wgpu::BindGroup {
+        let mut bound: SmallVec<[&wgpu::Buffer; 8]> = buffers.into();
+        if kernel.words > INLINE_WORDS {
+            bound.push(&self.ring);
         }
         if kernel.flags {
-            bound.push(&flags);
+            bound.push(&self.flags);
         }
         let entries: SmallVec<[wgpu::BindGroupEntry<'_>; 8]> = bound
             .iter()
@@ -156,11 +162,26 @@ impl Stream {
                 resource: buffer.as_entire_binding(),
             })
             .collect();
-        let group = gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
+        gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: None,
             layout: &kernel.layout,
             entries: &entries,
-        });
+        })
+    }
+
+    /// Records a launch with a bind group of its kernel, and as many parameter words as that takes.
+    pub(super) fn dispatch(
+        &mut self,
+        gpu: &Gpu,
+        kernel: &Kernel,
+        group: &wgpu::BindGroup,
+        words: &[u32],
+        groups: [u32; 3],
+    ) {
+        let ringed = words.len() > INLINE_WORDS;
+        if ringed && self.ring_words.len() + words.len() > RING_WORDS {
+            self.flush(gpu);
+        }
         let mut immediates = [0u32; IMMEDIATE_WORDS];
         if ringed {
             immediates[0] = self.ring_words.len() as u32;
@@ -171,16 +192,16 @@ impl Stream {
         self.flags_due |= kernel.flags;
         let pass = self.pass(gpu);
         pass.set_pipeline(&kernel.pipeline);
-        pass.set_bind_group(0, &group, &[]);
+        pass.set_bind_group(0, group, &[]);
         pass.set_immediates(0, bytemuck::cast_slice(&immediates));
         let [x, y, z] = groups;
         pass.dispatch_workgroups(x, y, z);
         DISPATCHES.fetch_add(1, Ordering::Relaxed);
+        kept::count();
         self.recorded += 1;
         if self.recorded >= BATCH {
             self.flush(gpu);
         }
-        Ok(())
     }
 
     /// Records a copy of bytes between buffers.
@@ -244,6 +265,7 @@ impl Stream {
         from: Option<(&wgpu::Buffer, u64)>,
         bytes: u64,
     ) -> Result<Option<Fetch>> {
+        kept::note_other();
         let staging = self.staging(gpu, bytes + RECORD)?;
         let flags = std::mem::take(&mut self.flags_due);
         if let Some(from) = from {

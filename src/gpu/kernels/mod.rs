@@ -15,6 +15,7 @@ pub mod random;
 pub mod reduce;
 pub mod resample;
 pub mod rnn;
+pub mod row_group;
 pub mod scan;
 pub mod search;
 pub mod segments;

@@ -2,6 +2,7 @@
 
 use crate::base::{DType, Error, Result, try_alloc};
 use crate::gpu::device::gpu;
+use crate::gpu::device::kept::note_other;
 use crate::gpu::device::memory::{Buffer, alloc};
 use crate::gpu::device::stream::{arrive, synchronize};
 use crate::gpu::device::view::View;
@@ -24,6 +25,7 @@ pub fn upload(buffer: &Buffer, offset: usize, data: &[u8]) -> Result<()> {
     if data.is_empty() {
         return Ok(());
     }
+    note_other();
     let end = offset + data.len();
     // wgpu writes whole words: bytes past the end of a buffer may be overwritten, others must not.
     if !offset.is_multiple_of(4) || !(end.is_multiple_of(4) || end == buffer.len()) {

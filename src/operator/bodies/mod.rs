@@ -130,7 +130,7 @@ pub fn carry(out: &Body, src: &Body) -> Result<()> {
     }
     if to == from {
         if access::is_captured() {
-            capture::describe(Formula::Copy, out, &[capture::Input::Body(src)])?;
+            capture::describe(Formula::Copy, None, out, &[capture::Input::Body(src)])?;
         }
         return fork!(over [out, src], with [], cpu: done(cpu::cast::copy(out.host()?, src.host()?)), gpu: crate::gpu::copy(out.gpu()?, src.gpu()?));
     }
@@ -278,7 +278,7 @@ pub fn fill(out: &Body, value: Scalar) -> Result<()> {
         return fill(&im, Scalar::Float(value.imaginary()));
     }
     if access::is_captured() {
-        capture::describe(Formula::Copy, out, &[capture::Input::Number(value)])?;
+        capture::describe(Formula::Copy, None, out, &[capture::Input::Number(value)])?;
     }
     fork!(over [out], with [value], cpu: done(cpu::cast::fill(out.host()?, value)), gpu: crate::gpu::fill(out.gpu()?, value))
 }
@@ -334,6 +334,9 @@ pub fn reduce(fold: Reduction, x: &Body, dims: &[usize], dtype: DType) -> Result
     }
     let out = Body::new(&kept, dtype, x.device())?;
     if out.numel() > 0 {
+        if access::is_captured() {
+            capture::describe_fold((fold, dims), None, &out, x)?;
+        }
         fork!(over [out], reads [x], with [fold, dims], cpu: done(cpu::reduce::reduce(fold, out.host()?, x.host()?, dims)),
             gpu: crate::gpu::reduce(fold, out.gpu()?, x.gpu()?, dims))?;
     }

@@ -337,9 +337,16 @@ impl Rule {
                 .unwrap_or(items.lowered.len());
             let bodies = |i: usize| (i * items.width..(i + 1) * items.width).map(body);
             if end == start {
-                let bodies: SmallVec<[&Body; 8]> = bodies(start).collect();
+                let is_like = |i: &usize| {
+                    !host(i)
+                        && Arc::ptr_eq(&items.lowered[*i], lowered)
+                        && numbers_of[*i] == numbers_of[start]
+                };
+                let count = (start..items.lowered.len()).take_while(is_like).count().max(1);
+                let bodies: Vec<SmallVec<[&Body; 8]>> =
+                    (start..start + count).map(|i| bodies(i).collect()).collect();
                 self.write_gpu(run, start, lowered, &bodies, &numbers[numbers_of[start]])?;
-                start += 1;
+                start += count;
                 continue;
             }
             let numbers = numbers_of[start..end].iter().map(|&at| numbers[at].elements.as_slice());
@@ -384,36 +391,52 @@ impl Rule {
     fn write_gpu(
         &self,
         run: &Run,
-        i: usize,
+        first: usize,
         lowered: &Lowered,
-        bodies: &[&Body],
+        items: &[SmallVec<[&Body; 8]>],
         numbers: &Numbers,
     ) -> Result<()> {
-        use crate::gpu::{View, run_group};
-        if bodies[0].device().is_meta() {
+        use crate::gpu::{View, run_group, run_group_over};
+        if items[0][0].device().is_meta() {
             return Ok(());
         }
-        let on_gpu = (0..run.scalars.len()).filter(|&k| lowered.on_gpu[k]);
-        let scalars: SmallVec<[BodyRef; 4]> =
-            on_gpu.filter_map(|k| run.scalars[k].at(i)).map(Tensor::body).collect();
-        let shape = bodies[0].shape();
-        let still: Dims = smallvec::smallvec![0; shape.len()];
-        let mut views = bodies.iter().map(|body| body.gpu()).collect::<Result<SmallVec<[View; 8]>>>()?;
-        let mut single: SmallVec<[View; 4]> = SmallVec::new();
-        for body in &scalars {
-            let view = body.gpu()?;
-            views.push(View { shape, strides: &still, ..view });
-            single.push(View { shape: &[], strides: &[], ..view });
+        fn views<'a>(bodies: &[&'a Body]) -> Result<SmallVec<[View<'a>; 8]>> {
+            bodies.iter().map(|body| body.gpu()).collect()
         }
-        run_group(&lowered.shader, &views, &numbers.elements)?;
-        match &lowered.scalars {
-            Some(group) => run_group(group, &single, &numbers.singles),
-            None => Ok(()),
+        if !lowered.on_gpu.contains(&true) {
+            let items = items.iter().map(|bodies| views(bodies)).collect::<Result<Vec<_>>>()?;
+            return run_group_over(&lowered.shader, &items, &numbers.elements);
         }
+        for (at, bodies) in items.iter().enumerate() {
+            let on_gpu = (0..run.scalars.len()).filter(|&k| lowered.on_gpu[k]);
+            let scalars: SmallVec<[BodyRef; 4]> =
+                on_gpu.filter_map(|k| run.scalars[k].at(first + at)).map(Tensor::body).collect();
+            let shape = bodies[0].shape();
+            let still: Dims = smallvec::smallvec![0; shape.len()];
+            let mut all: SmallVec<[View; 8]> = views(bodies)?;
+            let mut single: SmallVec<[View; 4]> = SmallVec::new();
+            for body in &scalars {
+                let view = body.gpu()?;
+                all.push(View { shape, strides: &still, ..view });
+                single.push(View { shape: &[], strides: &[], ..view });
+            }
+            run_group(&lowered.shader, &all, &numbers.elements)?;
+            if let Some(group) = &lowered.scalars {
+                run_group(group, &single, &numbers.singles)?;
+            }
+        }
+        Ok(())
     }
 
     #[cfg(not(feature = "gpu"))]
-    fn write_gpu(&self, _: &Run, _: usize, _: &Lowered, _: &[&Body], _: &Numbers) -> Result<()> {
+    fn write_gpu(
+        &self,
+        _: &Run,
+        _: usize,
+        _: &Lowered,
+        _: &[SmallVec<[&Body; 8]>],
+        _: &Numbers,
+    ) -> Result<()> {
         Err(Error::runtime("this build of gradiron has no GPU support"))
     }
 }

@@ -1,9 +1,13 @@
 //! Runs an expression's kernel on the device of the result.
 
 use crate::base::{DType, Fault, Layout, Result, Scalar};
-use crate::capture;
+use crate::capture::{self, Shader};
 use crate::cpu::group::code::Formula;
+#[cfg(feature = "gpu")]
+use crate::cpu::pointwise::powers;
 use crate::cpu::pointwise::{Source, packed_bytes, run};
+#[cfg(feature = "gpu")]
+use crate::gpu::Expr as Text;
 use crate::operator::bodies;
 #[cfg(feature = "gpu")]
 use crate::operator::pointwise::complex_parts;
@@ -70,7 +74,8 @@ fn capture_kernel(
     let is_by_parts = compute.is_complex() && expr.of_parts.is_some();
     if expr.loops.of(compute).is_some() && !is_by_parts {
         let described: SmallVec<[capture::Input; 4]> = inputs.iter().map(described_input).collect();
-        capture::describe(Formula::Row { loops: &expr.loops, compute }, out, &described)?;
+        let shader = shader(expr, compute, out.dtype, inputs);
+        capture::describe(Formula::Row { loops: &expr.loops, compute }, shader, out, &described)?;
     }
     let keep = |recorder: &mut capture::Recorder| {
         let out = recorder.stand_in(out)?;
@@ -170,7 +175,6 @@ fn stretch(out: &Body, inputs: &[Input]) -> SmallVec<[Option<Layout>; 4]> {
 
 #[cfg(feature = "gpu")]
 fn execute_gpu(expr: &Expr, compute: DType, out: &Body, inputs: &[Input]) -> Result<()> {
-    use crate::cpu::pointwise::powers;
     use crate::gpu;
     use crate::tensor::Tensor;
     let expanded = stretch(out, inputs);
@@ -190,14 +194,31 @@ fn execute_gpu(expr: &Expr, compute: DType, out: &Body, inputs: &[Input]) -> Res
             }
         });
     }
-    // All adapters support int32, but not all support int64.
-    let compute = if compute == DType::I64 && out.dtype == DType::I32 { DType::I32 } else { compute };
-    let power = match inputs.last() {
-        Some(Input::Scalar(exponent)) if compute.is_float() => powers::find(&expr.loops, *exponent),
-        _ => None,
+    let Some(Shader { expr, compute }) = shader(expr, compute, out.dtype, inputs) else {
+        return bodies::no_shader(expr.key, out.dtype);
     };
-    // The expression of a power is unique, so it serves as the key.
-    let (key, wgsl) = power.map_or((expr.key, expr.wgsl), |power| (power.wgsl, power.wgsl));
-    let expr = gpu::Expr { key, inputs: expr.inputs, wgsl, predicate: expr.loops.predicate };
     gpu::pointwise(&expr, compute, out.gpu()?, &sources)
+}
+
+/// What a shader computes for an expression; `None` without one.
+fn shader(expr: &Expr, compute: DType, out: DType, inputs: &[Input]) -> Option<Shader> {
+    #[cfg(not(feature = "gpu"))]
+    let shader = {
+        let _ = (expr, compute, out, inputs);
+        None
+    };
+    #[cfg(feature = "gpu")]
+    let shader = {
+        // All adapters support int32, but not all support int64.
+        let compute = if compute == DType::I64 && out == DType::I32 { DType::I32 } else { compute };
+        let power = match inputs.last() {
+            Some(Input::Scalar(exponent)) if compute.is_float() => powers::find(&expr.loops, *exponent),
+            _ => None,
+        };
+        // The expression of a power is unique, so it serves as the key.
+        let (key, wgsl) = power.map_or((expr.key, expr.wgsl), |power| (power.wgsl, power.wgsl));
+        let expr = Text { key, inputs: expr.inputs, wgsl, predicate: expr.loops.predicate };
+        Some(Shader { expr, compute })
+    };
+    shader
 }

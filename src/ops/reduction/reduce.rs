@@ -1,6 +1,7 @@
 //! Reductions of many elements to one.
 
 use crate::base::{Reduction, dims_or_all};
+use crate::capture;
 use crate::operator::batch;
 use crate::operator::bodies::filled;
 use crate::operator::primitives::copies::to_dtype;
@@ -9,6 +10,7 @@ use crate::ops::complex::reduce;
 use crate::ops::creation::create::read_as;
 use crate::ops::elementwise::{arithmetic, unary};
 use crate::ops::prelude::*;
+use crate::storage::access;
 use crate::tensor::mode;
 
 /// Reduces over `dim`, or over all dimensions. Removes the reduced dimensions unless `keepdim` is set.
@@ -31,6 +33,10 @@ fn mean_over(x: &Body, dims: &[usize]) -> Result<Body> {
     }
     let out = Body::new(&kept, x.dtype, x.device())?;
     if out.numel() > 0 {
+        if access::is_captured() {
+            let count: usize = dims.iter().map(|&d| x.shape()[d]).product();
+            capture::describe_fold((Reduction::Sum, dims), Some(1.0 / count as f64), &out, x)?;
+        }
         fork!(over [out], reads [x], with [dims], cpu: done(crate::cpu::reduce::mean(out.host()?, x.host()?, dims)),
             gpu: crate::gpu::mean(out.gpu()?, x.gpu()?, dims))?;
     }

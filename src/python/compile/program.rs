@@ -122,6 +122,18 @@ impl PyCapturedProgram {
         ToObject(self.0.units())
     }
 
+    /// The launches on the GPU of the last replay.
+    #[getter]
+    fn launches(&self) -> ToObject<u64> {
+        ToObject(self.0.launches().1)
+    }
+
+    /// The launches on the GPU of the captured call.
+    #[getter]
+    fn launches_apart(&self) -> ToObject<u64> {
+        ToObject(self.0.launches().0)
+    }
+
     /// The number of groups.
     #[getter]
     fn groups(&self) -> ToObject<usize> {

@@ -74,6 +74,12 @@ impl PyCaptured {
         ToObject(self.0.units())
     }
 
+    /// The launches on the GPU of the last replay.
+    #[getter]
+    fn launches(&self) -> ToObject<u64> {
+        ToObject(self.0.launches())
+    }
+
     /// The number of groups.
     #[getter]
     fn groups(&self) -> ToObject<usize> {

@@ -1,6 +1,6 @@
 //! `.grad`s that change while a thread captures kernels that also run, so that replays change them, too.
 
-use crate::base::{DType, Layout};
+use crate::base::{DType, Device, Layout};
 use crate::storage::{WeakStorage, access};
 use crate::tensor::{Tensor, WeakTensor};
 use std::cell::RefCell;
@@ -21,6 +21,7 @@ pub struct FormerGrad {
     pub storage: WeakStorage,
     pub layout: Layout,
     pub dtype: DType,
+    pub device: Device,
 }
 
 impl FormerGrad {
@@ -31,6 +32,7 @@ impl FormerGrad {
             storage: body.storage.downgrade(),
             layout: body.layout.clone(),
             dtype: body.dtype,
+            device: body.device(),
         }
     }
 
