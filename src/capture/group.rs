@@ -39,6 +39,8 @@ pub struct Counts {
 const MAX_MEMBERS: usize = 256;
 /// More streams of memory at a time are slower than several passes.
 const MAX_OPERANDS: usize = 14;
+/// On the GPU, kernels over so many elements join groups that have no tensor of theirs.
+const FEW: usize = 64 << 10;
 /// Up to this many elements, all operands are in the caches.
 const SMALL: usize = 4096;
 
@@ -124,7 +126,9 @@ impl Group {
         let more = self.new_operands(&member.counted, slots).count();
         let fits = self.members.len() < MAX_MEMBERS
             && (own.n <= SMALL || self.operands.len() + more <= MAX_OPERANDS);
-        (shares && fits && self.is_free(member, rows, classes)).then_some(space)
+        // A launch costs as much as a pass over some thousands of elements.
+        let is_near = shares || member.language.is_some() && own.n <= FEW;
+        (is_near && fits && self.is_free(member, rows, classes)).then_some(space)
     }
 
     /// True if what the kernel writes meets nothing else, and nothing that is written meets what it reads.
@@ -197,6 +201,34 @@ pub(super) fn accesses(counted: &Counted) -> impl Iterator<Item = (&Access, bool
 pub(super) fn fuse(units: Vec<Unit>, slots: &[Facts]) -> (Vec<Unit>, Counts) {
     let mut counts = Counts { bytes_apart: units.iter().map(|unit| unit.bytes).sum(), ..Counts::default() };
     let mut order = Order::new(slots);
+    let dump = std::env::var("GC_DUMP").is_ok();
+    if dump {
+        for unit in &units {
+            let p = unit.pointwise.as_ref().map(|p| {
+                let c = p.counted();
+                format!(
+                    "{:?} shader {:?} n {:?} counted {} rows {:?} lang {:?} fold {:?} out {:?}{:?}",
+                    p.inputs.len(),
+                    p.shader.as_ref().map(|s| (s.expr.key, s.compute)),
+                    p.out.body.shape(),
+                    c.is_some(),
+                    c.as_ref().map(|c| c.rows),
+                    c.as_ref().map(|c| Language::of(c).is_some()),
+                    p.fold,
+                    p.out.body.layout.strides,
+                    p.inputs
+                        .iter()
+                        .map(|i| match i {
+                            crate::capture::pointwise::Source::Body(a) =>
+                                format!("{:?}{:?}", a.body.layout.shape, a.body.layout.strides),
+                            crate::capture::pointwise::Source::Number(n) => format!("{n:?}"),
+                        })
+                        .collect::<Vec<_>>()
+                )
+            });
+            eprintln!("UNIT {} reaches {:?} writes {:?} {:?}", unit.name, unit.reaches, unit.writes, p);
+        }
+    }
     for (at, unit) in units.iter().enumerate() {
         match unit.pointwise.as_ref().and_then(|pointwise| pointwise.counted()) {
             Some(counted) => order.add(at, counted, unit),
@@ -223,8 +255,26 @@ pub(super) fn fuse(units: Vec<Unit>, slots: &[Facts]) -> (Vec<Unit>, Counts) {
         };
         for part in lowered {
             match part {
-                Lowered::Alone(at) => fused.extend(units[at].take()),
+                Lowered::Alone(at) => {
+                    if dump {
+                        eprintln!(
+                            "ALONE {at} {:?} {:?}",
+                            units[at].as_ref().map(|u| u.name.clone()),
+                            units[at].as_ref().map(|u| u.reaches.clone())
+                        );
+                    }
+                    fused.extend(units[at].take());
+                }
                 Lowered::Code(code, first) => {
+                    if dump {
+                        eprintln!(
+                            "GROUP of {} instrs rows {:?} first {} operands {:?}",
+                            code.code.instructions.len(),
+                            code.shaders.rows,
+                            first,
+                            code.places
+                        );
+                    }
                     counts.groups += 1;
                     counts.instructions += code.code.instructions.len();
                     fused.extend(units[first].take().map(|unit| unit.replaced(compile(code, slots))));
@@ -523,7 +573,16 @@ mod tests {
         }
         let writes = smallvec::smallvec![pointwise.out.slot];
         let pointwise = Some(pointwise);
-        Unit { run: Box::new(|| Ok(())), line: None, reaches, writes, bytes: 1, pointwise, is_steady: false }
+        Unit {
+            run: Box::new(|| Ok(())),
+            line: None,
+            reaches,
+            writes,
+            bytes: 1,
+            pointwise,
+            is_steady: false,
+            name: String::new(),
+        }
     }
 
     /// A product of two whole slots of `n` elements.

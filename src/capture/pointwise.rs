@@ -132,6 +132,8 @@ impl Counted {
     }
 }
 
+/// A transposition of so many elements is as fast in any order.
+const FEW: usize = 64 << 10;
 /// Shorter rows are not worth being gathered on the host.
 const SHORTEST: usize = 8;
 
@@ -159,15 +161,17 @@ impl Pointwise {
         }
         let (shape, strides) = joined(dims.iter().map(|&d| shape[d]), &strides);
         let on_gpu = self.out.body.device().is_gpu();
+        // Transposing has a kernel of its own, which is faster for large matrices.
+        let is_gathered =
+            on_gpu && (self.out.body.numel() <= FEW || matches!(self.formula, Formula::Row { .. }));
+        let suits = |strides: &Dims| strides.last().is_some_and(|&stride| stride <= 1);
         let access = |at: &At, strides: &Dims| {
             let body = &at.body;
             let dense = dense_strides(&shape);
             let reach = match strides {
                 strides if *strides == dense => Reach::Dense,
                 strides if strides.iter().all(|&stride| stride == 0) => Reach::Single,
-                strides
-                    if strides.last().is_some_and(|&s| s <= 1) && (on_gpu || *shape.last()? >= SHORTEST) =>
-                {
+                strides if is_gathered || suits(strides) && (on_gpu || *shape.last()? >= SHORTEST) => {
                     Reach::Rows(strides.clone())
                 }
                 _ => return None,

@@ -27,6 +27,7 @@ pub(super) struct Unit {
     pub pointwise: Option<Pointwise>,
     /// True if it makes the same launches in each replay, apart from the memory that they reach, and does nothing else.
     pub is_steady: bool,
+    pub name: String,
 }
 
 impl Unit {

@@ -178,11 +178,14 @@ impl Recorder {
     ) -> Result<()> {
         let is_beside = |input: &Input| !matches!(input, Input::Body(body) if body.device() != out.device());
         if !out.device().is_meta() && inputs.iter().all(is_beside) {
+            self.reads = true;
             let source = |input: &Input| match input {
                 Input::Body(body) => self.at(body).map(Source::Body),
                 Input::Number(number) => Ok(Source::Number(*number)),
             };
-            let inputs = inputs.iter().map(source).collect::<Result<_>>()?;
+            let inputs = inputs.iter().map(source).collect::<Result<_>>();
+            self.reads = false;
+            let inputs = inputs?;
             self.described = Some(Pointwise { formula, shader, out: self.at(out)?, inputs, fold: None });
         }
         Ok(())
@@ -197,7 +200,7 @@ impl Recorder {
         x: &Body,
     ) -> Result<()> {
         if out.device().is_gpu() && x.device() == out.device() && x.conj_neg.is_none() {
-            let mut inputs = smallvec::smallvec![Source::Body(self.at(x)?)];
+            let mut inputs = smallvec::smallvec![Source::Body(self.reading(|recorder| recorder.at(x))?)];
             inputs.extend(scale.map(|scale| Source::Number(Scalar::Float(scale))));
             let (formula, fold) = (Formula::Copy, Some((fold.0, fold.1.into())));
             self.described = Some(Pointwise { formula, shader: None, out: self.at(out)?, inputs, fold });
@@ -234,7 +237,16 @@ impl Recorder {
         let (bytes, pointwise) = (std::mem::take(&mut self.bytes), self.described.take());
         let on_gpu = |&slot: &usize| self.slots[slot].stand_in.device().is_gpu();
         let is_steady = !std::mem::take(&mut self.varies) && reaches.iter().all(on_gpu);
-        self.units.push(Unit { run: Box::new(kernel?), line, reaches, writes, bytes, pointwise, is_steady });
+        self.units.push(Unit {
+            run: Box::new(kernel?),
+            line,
+            reaches,
+            writes,
+            bytes,
+            pointwise,
+            is_steady,
+            name: std::any::type_name::<F>().to_owned(),
+        });
         Ok(())
     }
 }

@@ -21,7 +21,7 @@ pub use kernels::embedding::{add_rows, is_few};
 pub use kernels::expect::expect;
 pub use kernels::group::{has_shader, run_group, run_group_over};
 pub use kernels::index::{IndexBy, index_get, index_put};
-pub use kernels::matmul::matmul;
+pub use kernels::matmul::{add_matmul, matmul};
 #[cfg(test)]
 #[allow(unused_imports, reason = "for the tests of whoever has expressions")]
 pub(crate) use kernels::pointwise::code::validate_expression;

@@ -41,7 +41,7 @@ def check(function, inputs, calls=5, tolerance=2e-5):
 
 
 def randn(*shape, **options):
-    return torch.randn(*shape, **options).to("cuda")
+    return torch.randn(shape, **options).to("cuda")
 
 
 def launches(compiled):

@@ -132,7 +132,7 @@ pub fn carry(out: &Body, src: &Body) -> Result<()> {
         if access::is_captured() {
             capture::describe(Formula::Copy, None, out, &[capture::Input::Body(src)])?;
         }
-        return fork!(over [out, src], with [], cpu: done(cpu::cast::copy(out.host()?, src.host()?)), gpu: crate::gpu::copy(out.gpu()?, src.gpu()?));
+        return fork!(over [out], reads [src], with [], cpu: done(cpu::cast::copy(out.host()?, src.host()?)), gpu: crate::gpu::copy(out.gpu()?, src.gpu()?));
     }
     #[cfg(feature = "gpu")]
     {

@@ -79,11 +79,13 @@ fn capture_kernel(
     }
     let keep = |recorder: &mut capture::Recorder| {
         let out = recorder.stand_in(out)?;
-        let keep = |input: &Input| match input {
+        let keep = |recorder: &mut capture::Recorder, input: &Input| match input {
             Input::Body(body) => recorder.stand_in(body).map(Kept::Body),
             Input::Scalar(number) => Ok(Kept::Scalar(*number)),
         };
-        let kept = inputs.iter().map(keep).collect::<Result<SmallVec<[Kept; 4]>>>()?;
+        let kept = recorder.reading(|recorder| {
+            inputs.iter().map(|input| keep(recorder, input)).collect::<Result<SmallVec<[Kept; 4]>>>()
+        })?;
         Ok(move || {
             let see = |kept| match kept {
                 &Kept::Scalar(number) => Input::Scalar(number),

@@ -6,7 +6,7 @@ use crate::operator::primitives::copies::to_dtype;
 use crate::operator::primitives::views::ints;
 use crate::ops::complex::scale;
 use crate::ops::elementwise::arithmetic as a;
-use crate::ops::linalg::gemm::multiply;
+use crate::ops::linalg::gemm::{multiply, multiply_add};
 use crate::ops::linalg::matmul::{
     Columns, bmm, check_batch_dtypes, check_batches, check_vector, column, gradient_flops, matrix_by_vector,
     mm, mv, outer, product_flops, without_last,
@@ -37,7 +37,11 @@ fn add_product(input: &Tensor, left: &Body, right: &Body, beta: Scalar, alpha: S
         });
     }
     if beta.as_f64() != 0.0 {
-        copy(&out, &start.with_layout(wide))?;
+        let start = start.with_layout(wide);
+        if multiply_add(&out, &start, left, right, alpha.as_f64(), beta.as_f64())? {
+            return Ok(out);
+        }
+        copy(&out, &start)?;
     }
     multiply(&out, left, right, alpha.as_f64(), beta.as_f64())?;
     Ok(out)

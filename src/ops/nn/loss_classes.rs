@@ -1,7 +1,7 @@
 //! The negative log likelihood loss, which picks the element of the target class from each row.
 
 use crate::base::{LossReduction, Put};
-use crate::capture::{Recorder, Retain, Whole};
+use crate::capture::{self, Recorder, Retain, Whole};
 use crate::cpu::nll as host;
 #[cfg(feature = "gpu")]
 use crate::gpu::nll;
@@ -269,7 +269,15 @@ impl Classes {
             let (x, line) = (dense(&input.body(), input.dtype())?, crate::tensor::anomaly::line());
             let shape = if how == LossReduction::None { self.target.shape() } else { Dims::new() };
             let out = Body::new(&shape, x.dtype, x.device())?;
-            nll::nll(line, out.gpu()?, x.gpu()?, own.view()?, how)?;
+            let keep = |recorder: &mut Recorder| {
+                let out = recorder.stand_in(&out)?;
+                let (x, own) =
+                    recorder.reading(|recorder| Ok((recorder.stand_in(&x)?, own.retain(recorder)?)))?;
+                let line = line.clone();
+                Ok(move || nll::nll(line.clone(), out.gpu()?, x.gpu()?, own.0.view()?, how))
+            };
+            let run = || nll::nll(line.clone(), out.gpu()?, x.gpu()?, own.view()?, how);
+            capture::run(keep, run)?;
             return Ok(Some(out));
         }
         Ok(None)
@@ -299,12 +307,21 @@ impl Classes {
             let g = dense(&grad.body(), input.dtype())?;
             let new = |shape: &[usize]| Body::new(shape, input.dtype(), input.device());
             let total = (how == LossReduction::Mean).then(|| new(&[])).transpose()?;
-            if let Some(total) = &total {
-                nll::nll_total(total.gpu()?, own.view()?)?;
-            }
             let out = new(&input.shape())?;
-            let total = total.as_ref().map(Body::gpu).transpose()?;
-            nll::nll_backward(out.gpu()?, g.gpu()?, total, own.view()?, each)?;
+            let run = move |out: &Body, total: Option<&Body>, g: &Body, own: &NllOperands| {
+                if let Some(total) = total {
+                    nll::nll_total(total.gpu()?, own.view()?)?;
+                }
+                nll::nll_backward(out.gpu()?, g.gpu()?, total.map(Body::gpu).transpose()?, own.view()?, each)
+            };
+            let keep = |recorder: &mut Recorder| {
+                let out = recorder.stand_in(&out)?;
+                let total = total.as_ref().map(|total| recorder.stand_in(total)).transpose()?;
+                let (g, own) =
+                    recorder.reading(|recorder| Ok((recorder.stand_in(&g)?, own.retain(recorder)?)))?;
+                Ok(move || run(&out, total.as_ref(), &g, &own.0))
+            };
+            capture::run(keep, || run(&out, total.as_ref(), &g, &own))?;
             return Ok(Some(out));
         }
         Ok(None)

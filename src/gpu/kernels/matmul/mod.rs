@@ -6,16 +6,17 @@ pub mod code;
 
 use crate::base::{DType, Dims, Error, Fault, Reduction, Result, Scalar, contiguous_strides, numel};
 use crate::gpu::device::gpu;
-use crate::gpu::device::memory::alloc;
+use crate::gpu::device::memory::{Buffer, alloc};
 use crate::gpu::device::pipeline::ShaderKind;
 use crate::gpu::device::view::{Source, View};
 use crate::gpu::kernels::matmul::code::DEPTH;
 use crate::gpu::kernels::pointwise::code::{number, push_number};
-use crate::gpu::kernels::pointwise::{Expr, pointwise};
+use crate::gpu::kernels::pointwise::{Expr, copy, pointwise};
 use crate::gpu::kernels::reduce::reduce;
 use crate::gpu::launch::index_space::{Space, Words, check, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
 use crate::gpu::shader::stored::{Stored, Value};
+use smallvec::SmallVec;
 
 /// The division of the work among invocations.
 #[derive(Clone, Copy, Hash, PartialEq, Eq, Debug)]
@@ -31,8 +32,30 @@ pub(in crate::gpu) enum Shape {
 /// `out = alpha * a @ b + beta * out` over `[..., m, k]` and `[..., k, n]`. The batch dimensions are
 /// already broadcast to those of `out`. If `beta` is zero, `out` is not read.
 pub fn matmul(out: View<'_>, a: View<'_>, b: View<'_>, alpha: f64, beta: f64) -> Result<()> {
+    multiply(out, None, a, b, (alpha, beta))
+}
+
+/// `out = alpha * a @ b + beta * start`, where `start` has the shape of `out`, and other memory.
+pub fn add_matmul(
+    out: View<'_>,
+    start: View<'_>,
+    a: View<'_>,
+    b: View<'_>,
+    alpha: f64,
+    beta: f64,
+) -> Result<()> {
+    multiply(out, Some(start), a, b, (alpha, beta))
+}
+
+fn multiply(
+    out: View<'_>,
+    start: Option<View<'_>>,
+    a: View<'_>,
+    b: View<'_>,
+    (alpha, beta): (f64, f64),
+) -> Result<()> {
     let gpu = gpu()?;
-    for view in [&out, &a, &b] {
+    for view in [&out, &a, &b].into_iter().chain(&start) {
         check(view)?;
         gpu.supports("matmul", view.dtype)?;
     }
@@ -46,6 +69,7 @@ pub fn matmul(out: View<'_>, a: View<'_>, b: View<'_>, alpha: f64, beta: f64) ->
         && a.shape[..rank - 1] == out.shape[..rank - 1]
         && b.shape[..rank - 2] == out.shape[..rank - 2]
         && b.shape[rank - 1] == out.shape[rank - 1]
+        && start.is_none_or(|start| start.shape == out.shape && !start.buffer.same(out.buffer))
         && a.shape[rank - 1] == b.shape[rank - 2];
     if !fits {
         return Err(Error::runtime(format!(
@@ -58,12 +82,16 @@ pub fn matmul(out: View<'_>, a: View<'_>, b: View<'_>, alpha: f64, beta: f64) ->
     }
     let lead = rank - 2;
     let (m, n, k) = (out.shape[lead], out.shape[lead + 1], a.shape[lead + 1]);
-    let batches =
-        Space::new(&out.shape[..lead], &[&out.strides[..lead], &a.strides[..lead], &b.strides[..lead]]);
+    let views: SmallVec<[View<'_>; 4]> = [out, a, b].into_iter().chain(start).collect();
+    let strides: SmallVec<[&[usize]; 4]> = views.iter().map(|view| &view.strides[..lead]).collect();
+    let batches = Space::new(&out.shape[..lead], &strides);
     let batch: usize = out.shape[..lead].iter().product();
     let shape = choose(m, n, k, batch, a.strides[lead + 1] == 1 && b.strides[lead] == 1);
     let parts = parts(shape, m, n, k, batch);
     if parts > 1 {
+        if let Some(start) = start {
+            copy(out, start)?;
+        }
         return in_parts(out, a, b, (alpha, beta), parts);
     }
     let (tiles_n, tiles) = match shape {
@@ -76,12 +104,12 @@ pub fn matmul(out: View<'_>, a: View<'_>, b: View<'_>, alpha: f64, beta: f64) ->
     let mut words = Words::new();
     words.extend([m, n, k, tiles_n, tiles, batch].map(|x| x as u32));
     batches.push_dims(&mut words);
-    for (operand, view) in [out, a, b].iter().enumerate() {
+    for (operand, view) in views.iter().enumerate() {
         words.push(view.offset as u32);
         batches.push_strides(operand, &mut words);
         words.extend([view.strides[lead] as u32, view.strides[lead + 1] as u32]);
     }
-    let scaled = alpha != 1.0 || beta != 0.0;
+    let scaled = alpha != 1.0 || beta != 0.0 || start.is_some();
     if scaled {
         for factor in [alpha, beta] {
             push_number(compute, Scalar::Float(factor), &mut words);
@@ -93,6 +121,7 @@ pub fn matmul(out: View<'_>, a: View<'_>, b: View<'_>, alpha: f64, beta: f64) ->
         out: Stored::of(out.dtype),
         a: Stored::of(a.dtype),
         b: Stored::of(b.dtype),
+        start: start.map(|start| Stored::of(start.dtype)),
         rank: batches.rank(),
         a_by_row: by_row(&a),
         b_by_row: by_row(&b),
@@ -104,7 +133,7 @@ pub fn matmul(out: View<'_>, a: View<'_>, b: View<'_>, alpha: f64, beta: f64) ->
         Shape::Plain => groups(m * n * batch, GROUP),
         _ => groups(tiles * batch, 1),
     };
-    let buffers = [out.buffer, a.buffer, b.buffer];
+    let buffers: SmallVec<[&Buffer; 4]> = views.iter().map(|view| view.buffer).collect();
     gpu.launch(&kind, &buffers, &words, groups)
 }
 
@@ -224,6 +253,8 @@ pub(in crate::gpu) struct MatmulKind {
     pub out: Stored,
     pub a: Stored,
     pub b: Stored,
+    /// The elements to which the product is added, if they are not those of `out`.
+    pub start: Option<Stored>,
     /// The number of batch dimensions.
     pub rank: usize,
     pub a_by_row: bool,
@@ -244,7 +275,19 @@ impl MatmulKind {
     /// Statements that write `acc` (a number, or a quad of them) to row `r`, column `c`.
     fn store(&self, code: &mut Code) -> String {
         let mut text = "let at = o_at + r * o_down + c * o_right; var value = acc;".to_owned();
-        let old = if self.whole {
+        let start = |stored: Stored, lane: &str| {
+            let at = format!("start_at + r * start_down + (c{lane}) * start_right");
+            stored.value().convert(self.compute, &format!("start_get({at})"))
+        };
+        let old = if let Some(stored) = self.start {
+            match self.whole {
+                true => format!(
+                    "vec4<T>({})",
+                    ["", " + 1u", " + 2u", " + 3u"].map(|lane| start(stored, lane)).join(", ")
+                ),
+                false => start(stored, ""),
+            }
+        } else if self.whole {
             "o[at / 4u]".to_owned()
         } else {
             self.out.value().convert(self.compute, "o_get(at)")
@@ -296,6 +339,9 @@ impl ShaderKind for MatmulKind {
             code.operand("a", self.a, false, self.shared[0]);
             code.operand("b", self.b, false, self.shared[1]);
         }
+        if let Some(start) = self.start {
+            code.operand("start", start, false, false);
+        }
         match self.shape {
             Shape::Plain => code.main_by_item(),
             Shape::Dot => {
@@ -319,7 +365,7 @@ impl ShaderKind for MatmulKind {
         code.push(&format!("  let part = {job} - which * ({each});\n"));
         let dims = code.words(self.rank - 1);
         code.push(&Code::split("which", "g", &dims));
-        for name in ["o", "a", "b"] {
+        for name in ["o", "a", "b"].into_iter().chain(self.start.map(|_| "start")) {
             let offset = code.word();
             let strides = code.words(self.rank);
             let [down, right] = [code.word(), code.word()];
@@ -350,6 +396,7 @@ crate::gpu::shader::samples::shader_samples!(MatmulKind, |check| {
                     out: stored,
                     a: stored,
                     b: stored,
+                    start: (bits & 4 > 0 && bits & 1 > 0).then_some(stored),
                     rank: 1 + 2 * (bits & 1),
                     a_by_row: bits & 1 > 0,
                     b_by_row: bits & 2 > 0,
