@@ -70,6 +70,7 @@ impl Call {
         let launches = self.0.recorder.launches();
         let Recorder { units, numbers, slots, .. } = self.0.recorder;
         let place = |(slot, &is_inside): (Slot, &bool)| Place {
+            is_made: matches!(slot.original, Original::Made(_)),
             stand_in: slot.stand_in,
             is_inside,
             bytes: slot.bytes,

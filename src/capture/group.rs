@@ -4,11 +4,13 @@
 
 use crate::base::{DType, Dims, Error, Result};
 use crate::capture::order::{Item, Order};
-use crate::capture::pointwise::{Access, Argument, Counted, Rows, Space};
+use crate::capture::pointwise::{Access, Argument, ColumnSum, Counted, Rows, Space};
 use crate::capture::program::Unit;
 use crate::capture::shader::{self, Language, Level, Shaders};
 use crate::cpu::group::code::{Arg, Code, Instruction, Operand, Reach};
 use crate::cpu::group::{Single, Tiles};
+#[cfg(feature = "gpu")]
+use crate::gpu::{self, View};
 use crate::storage::Storage;
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
@@ -107,6 +109,11 @@ impl Group {
         })
     }
 
+    /// What the members reach and whether they write it, by class of slots.
+    pub fn reached(&self) -> impl Iterator<Item = (usize, bool)> {
+        self.accesses.iter().flat_map(|(&class, all)| all.iter().map(move |(_, writes, _)| (class, *writes)))
+    }
+
     /// The space of the group with this kernel; `None` if it cannot join.
     pub fn joined(&self, own: &Space, member: &Member, classes: &[usize], slots: &[Facts]) -> Option<Space> {
         let space = self.space.refined(own)?;
@@ -201,34 +208,6 @@ pub(super) fn accesses(counted: &Counted) -> impl Iterator<Item = (&Access, bool
 pub(super) fn fuse(units: Vec<Unit>, slots: &[Facts]) -> (Vec<Unit>, Counts) {
     let mut counts = Counts { bytes_apart: units.iter().map(|unit| unit.bytes).sum(), ..Counts::default() };
     let mut order = Order::new(slots);
-    let dump = std::env::var("GC_DUMP").is_ok();
-    if dump {
-        for unit in &units {
-            let p = unit.pointwise.as_ref().map(|p| {
-                let c = p.counted();
-                format!(
-                    "{:?} shader {:?} n {:?} counted {} rows {:?} lang {:?} fold {:?} out {:?}{:?}",
-                    p.inputs.len(),
-                    p.shader.as_ref().map(|s| (s.expr.key, s.compute)),
-                    p.out.body.shape(),
-                    c.is_some(),
-                    c.as_ref().map(|c| c.rows),
-                    c.as_ref().map(|c| Language::of(c).is_some()),
-                    p.fold,
-                    p.out.body.layout.strides,
-                    p.inputs
-                        .iter()
-                        .map(|i| match i {
-                            crate::capture::pointwise::Source::Body(a) =>
-                                format!("{:?}{:?}", a.body.layout.shape, a.body.layout.strides),
-                            crate::capture::pointwise::Source::Number(n) => format!("{n:?}"),
-                        })
-                        .collect::<Vec<_>>()
-                )
-            });
-            eprintln!("UNIT {} reaches {:?} writes {:?} {:?}", unit.name, unit.reaches, unit.writes, p);
-        }
-    }
     for (at, unit) in units.iter().enumerate() {
         match unit.pointwise.as_ref().and_then(|pointwise| pointwise.counted()) {
             Some(counted) => order.add(at, counted, unit),
@@ -252,29 +231,28 @@ pub(super) fn fuse(units: Vec<Unit>, slots: &[Facts]) -> (Vec<Unit>, Counts) {
                 vec![Lowered::Alone(at)]
             }
             Item::Group(group) => memory.lower(&group),
+            Item::Sums(sums) => {
+                for at in sums.iter().map(|(at, _)| *at) {
+                    units[at].iter().for_each(|unit| unit.reaches.iter().for_each(|&slot| memory.read(slot)));
+                }
+                vec![Lowered::Sums(sums)]
+            }
+            Item::Gone => continue,
         };
         for part in lowered {
             match part {
+                Lowered::Sums(sums) => {
+                    let first = sums[0].0;
+                    let unit = units[first].take();
+                    fused.extend(match sums.len() {
+                        1 => unit,
+                        _ => unit.map(|unit| unit.replaced(compile_sums(sums))),
+                    });
+                }
                 Lowered::Alone(at) => {
-                    if dump {
-                        eprintln!(
-                            "ALONE {at} {:?} {:?}",
-                            units[at].as_ref().map(|u| u.name.clone()),
-                            units[at].as_ref().map(|u| u.reaches.clone())
-                        );
-                    }
                     fused.extend(units[at].take());
                 }
                 Lowered::Code(code, first) => {
-                    if dump {
-                        eprintln!(
-                            "GROUP of {} instrs rows {:?} first {} operands {:?}",
-                            code.code.instructions.len(),
-                            code.shaders.rows,
-                            first,
-                            code.places
-                        );
-                    }
                     counts.groups += 1;
                     counts.instructions += code.code.instructions.len();
                     fused.extend(units[first].take().map(|unit| unit.replaced(compile(code, slots))));
@@ -293,6 +271,8 @@ enum Lowered {
     Alone(usize),
     /// Code, and the first unit of the group.
     Code(Placed, usize),
+    /// Sums of columns, with their units.
+    Sums(Vec<(usize, ColumnSum)>),
 }
 
 /// The code of a group.
@@ -488,6 +468,7 @@ type Run = Box<dyn Fn() -> Result<()> + Send + Sync>;
 pub(super) struct Compiled {
     pub run: Run,
     pub reaches: SmallVec<[usize; 4]>,
+    pub writes: SmallVec<[usize; 2]>,
     pub bytes: usize,
     pub is_steady: bool,
 }
@@ -495,6 +476,7 @@ pub(super) struct Compiled {
 fn compile(placed: Placed, slots: &[Facts]) -> Compiled {
     let Placed { code, places, shaders, language } = placed;
     let reaches: SmallVec<[usize; 4]> = places.iter().map(|&(slot, _)| slot).collect();
+    let writes = code.stores.iter().map(|&(_, k)| places[k].0).collect();
     let size = |operand: &Operand| match operand.reach {
         Reach::Single => operand.dtype.size(),
         _ => operand.dtype.size() * code.numel(),
@@ -504,7 +486,7 @@ fn compile(placed: Placed, slots: &[Facts]) -> Compiled {
         places.into_iter().map(|(slot, start)| (slots[slot].stand_in.clone(), start)).collect();
     if let Some(language) = &language {
         let run = compile_shader(&code, &shaders, language, memory);
-        return Compiled { run, reaches, bytes, is_steady: true };
+        return Compiled { run, reaches, writes, bytes, is_steady: true };
     }
     let address =
         |(storage, start): &(Storage, usize)| storage.host().unwrap_or(null_mut()).wrapping_add(*start);
@@ -526,7 +508,7 @@ fn compile(placed: Placed, slots: &[Facts]) -> Compiled {
             None => Box::new(no_loop),
         }
     };
-    Compiled { run, reaches, bytes, is_steady: false }
+    Compiled { run, reaches, writes, bytes, is_steady: false }
 }
 
 fn compile_shader(code: &Code, shaders: &Shaders, language: &Language, memory: Vec<(Storage, usize)>) -> Run {
@@ -537,6 +519,28 @@ fn compile_shader(code: &Code, shaders: &Shaders, language: &Language, memory: V
     #[cfg(not(feature = "gpu"))]
     let _ = (code, shaders, language, memory);
     Box::new(no_loop)
+}
+
+/// Sums of the columns of several matrices, as one launch.
+fn compile_sums(sums: Vec<(usize, ColumnSum)>) -> Compiled {
+    let all = || sums.iter().flat_map(|(_, sum)| [&sum.out, &sum.x]);
+    let reaches = all().map(|at| at.slot).collect();
+    let writes = sums.iter().map(|(_, sum)| sum.out.slot).collect();
+    let bytes = all().map(|at| at.body.numel() * at.body.dtype.size()).sum();
+    #[cfg(feature = "gpu")]
+    let run: Run = Box::new(move || {
+        let shapes: SmallVec<[([usize; 2], [usize; 2]); 8]> =
+            sums.iter().map(|(_, sum)| ([sum.rows, sum.columns], [sum.columns, 1])).collect();
+        let mut items: SmallVec<[(View, View); 8]> = SmallVec::new();
+        for ((_, sum), (shape, strides)) in sums.iter().zip(&shapes) {
+            let out = View { shape: &shape[1..], strides: &strides[1..], ..sum.out.body.gpu()? };
+            items.push((out, View { shape, strides, ..sum.x.body.gpu()? }));
+        }
+        gpu::sum_columns(&items)
+    });
+    #[cfg(not(feature = "gpu"))]
+    let run: Run = Box::new(no_loop);
+    Compiled { run, reaches, writes, bytes, is_steady: true }
 }
 
 fn no_loop() -> Result<()> {
@@ -573,16 +577,7 @@ mod tests {
         }
         let writes = smallvec::smallvec![pointwise.out.slot];
         let pointwise = Some(pointwise);
-        Unit {
-            run: Box::new(|| Ok(())),
-            line: None,
-            reaches,
-            writes,
-            bytes: 1,
-            pointwise,
-            is_steady: false,
-            name: String::new(),
-        }
+        Unit { run: Box::new(|| Ok(())), line: None, reaches, writes, bytes: 1, pointwise, is_steady: false }
     }
 
     /// A product of two whole slots of `n` elements.
@@ -590,7 +585,7 @@ mod tests {
         let body = |slot| at(slots, slot, Layout::contiguous(&[n]));
         let inputs = smallvec::smallvec![Source::Body(body(a)), Source::Body(body(b))];
         let formula = Formula::Row { loops: &MUL, compute: DType::F32 };
-        unit(Pointwise { formula, shader: None, out: body(out), inputs, fold: None })
+        unit(Pointwise { formula, shader: None, out: body(out), inputs, fold: None, is_moved: false })
     }
 
     /// A unit that may write all that it reaches but `reads`.
@@ -664,6 +659,7 @@ mod tests {
                     out: part(slots, out, to),
                     inputs: smallvec::smallvec![input(), input()],
                     fold: None,
+                    is_moved: false,
                 })
             };
             let units = vec![writes(&slots, 1, 0, 0), writes(&slots, 2, 0, offset)];
@@ -691,7 +687,14 @@ mod tests {
         let body = |slot| at(&slots, slot, Layout::contiguous(&[]));
         let fill = |slot, value| {
             let inputs = smallvec::smallvec![Source::Number(Scalar::Float(value))];
-            unit(Pointwise { formula: Formula::Copy, shader: None, out: body(slot), inputs, fold: None })
+            unit(Pointwise {
+                formula: Formula::Copy,
+                shader: None,
+                out: body(slot),
+                inputs,
+                fold: None,
+                is_moved: false,
+            })
         };
         let units = vec![fill(0, 3.0), fill(1, 5.0), product(&slots, 1, 2, 0, 1)];
         let (fused, _) = fuse(units, &slots);

@@ -3,11 +3,13 @@
 //! forward, backward, higher derivatives, optimizers and random numbers are captured alike.
 
 mod call;
+mod copies;
 mod effects;
 mod graph;
 mod group;
 mod kind;
 mod memory;
+mod once;
 mod order;
 mod origins;
 mod pointwise;

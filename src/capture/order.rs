@@ -2,9 +2,9 @@
 //! was filled with one number.
 
 use crate::capture::group::{Facts, Group, Member, accesses};
-use crate::capture::pointwise::{Access, Argument, Counted, Space};
+use crate::capture::pointwise::{Access, Argument, ColumnSum, Counted, Space};
 use crate::capture::program::Unit;
-use crate::capture::shader::Language;
+use crate::capture::shader::{Language, max_operands};
 use crate::cpu::group::code::{Arg, Element, Formula, Instruction, fold};
 use std::collections::HashMap;
 
@@ -12,8 +12,15 @@ use std::collections::HashMap;
 pub(super) enum Item {
     Unit(usize),
     Group(Group),
+    /// Sums of columns, with their units.
+    Sums(Vec<(usize, ColumnSum)>),
+    /// What stood here has moved to a later place.
+    Gone,
 }
 
+/// Sums in one launch, and groups that are tried to be moved.
+const MAX_SUMS: usize = 8;
+const MAX_MOVED: usize = 8;
 /// Groups that are tried for a kernel.
 const MAX_TRIES: usize = 64;
 
@@ -50,7 +57,12 @@ impl<'a> Order<'a> {
 
     /// Adds a unit that stays where it is. It may read all that it reaches.
     pub fn pass(&mut self, at: usize, unit: &Unit) {
-        self.items.push(Item::Unit(at));
+        let sum = unit.pointwise.as_ref().and_then(|pointwise| pointwise.column_sum());
+        let item = match sum {
+            Some(sum) => Item::Sums(self.sums_before(at, sum)),
+            None => Item::Unit(at),
+        };
+        self.items.push(item);
         unit.reaches.iter().for_each(|&slot| self.last_read[self.classes[slot]] = self.items.len());
         for class in unit.writes.iter().map(|&slot| self.classes[slot]) {
             self.constants.remove(&class);
@@ -68,7 +80,8 @@ impl<'a> Order<'a> {
             return self.pass(at, unit);
         }
         let is_fold = counted.fold.is_some();
-        let resolved = !is_fold && self.resolve(&mut counted);
+        let resolved = !is_fold && self.resolve(&mut counted)
+            || unit.pointwise.as_ref().is_some_and(|pointwise| pointwise.is_moved);
         let language = if self.slots[counted.out.slot].stand_in.device().is_gpu() {
             let Some(language) = Language::of(&counted) else { return self.pass(at, unit) };
             Some(language)
@@ -94,7 +107,7 @@ impl<'a> Order<'a> {
                 member.counted = lifted;
                 Some(place)
             }
-            None => self.find(&space, &member, earliest),
+            None => self.find(&space, &member, earliest).or_else(|| self.sink(&space, &member)),
         };
         let at = place.unwrap_or(self.items.len());
         if place.is_none() {
@@ -114,6 +127,72 @@ impl<'a> Order<'a> {
                 self.by_rows.push(at);
             }
         }
+    }
+
+    /// True if an item could as well run now: nothing after it writes what it reaches, or reads what it writes.
+    fn is_last(&self, place: usize, mut reached: impl Iterator<Item = (usize, bool)>) -> bool {
+        reached.all(|(class, writes)| {
+            self.last_write[class] <= place + 1 && (!writes || self.last_read[class] <= place + 1)
+        })
+    }
+
+    /// Moves an item that could as well run now to the end.
+    fn take(&mut self, place: usize, reached: &[(usize, bool)]) -> Item {
+        let end = self.items.len() + 1;
+        for &(class, writes) in reached {
+            let last = if writes { &mut self.last_write[class] } else { &mut self.last_read[class] };
+            *last = end;
+        }
+        std::mem::replace(&mut self.items[place], Item::Gone)
+    }
+
+    /// Moves a group on the GPU that this kernel could join if it came later to the end, and returns its new place.
+    fn sink(&mut self, space: &Space, member: &Member) -> Option<usize> {
+        member.language?;
+        let places = self.groups.get(&space.n)?;
+        let fits = |place: usize| {
+            let Item::Group(group) = &self.items[place] else { return None };
+            let is_free = group.rows().is_none()
+                && group.joined(space, member, &self.classes, self.slots).is_some()
+                && self.is_last(place, group.reached());
+            is_free.then(|| group.reached().collect::<Vec<_>>())
+        };
+        let (place, reached) =
+            places.iter().rev().take(MAX_MOVED).find_map(|&place| Some((place, fits(place)?)))?;
+        let group = self.take(place, &reached);
+        let end = self.items.len();
+        self.items.push(group);
+        if let Some(places) = self.groups.get_mut(&space.n) {
+            places.retain(|&other| other != place);
+            places.push(end);
+        }
+        Some(end)
+    }
+
+    /// Sums of columns that can run together with this one, and this one.
+    fn sums_before(&mut self, at: usize, sum: ColumnSum) -> Vec<(usize, ColumnSum)> {
+        let reached_by = |sums: &[(usize, ColumnSum)]| -> Vec<(usize, bool)> {
+            sums.iter()
+                .flat_map(|(_, sum)| [(self.classes[sum.out.slot], true), (self.classes[sum.x.slot], false)])
+                .collect()
+        };
+        let own = [self.classes[sum.out.slot], self.classes[sum.x.slot]];
+        let fits = |place: usize| {
+            let Item::Sums(sums) = &self.items[place] else { return None };
+            let reached = reached_by(sums);
+            let meets = reached.iter().any(|&(class, writes)| own[0] == class || writes && own[1] == class);
+            let is_free = !meets
+                && sums.len() < MAX_SUMS.min(max_operands() / 2)
+                && self.is_last(place, reached.iter().copied());
+            is_free.then_some(reached)
+        };
+        let found = (0..self.items.len()).rev().find_map(|place| Some((place, fits(place)?)));
+        let mut sums = match found.map(|(place, reached)| self.take(place, &reached)) {
+            Some(Item::Sums(sums)) => sums,
+            _ => Vec::new(),
+        };
+        sums.push((at, sum));
+        sums
     }
 
     /// The first group over rows that a kernel with one value for each of them can join, and the kernel over the rows'
@@ -140,7 +219,7 @@ impl<'a> Order<'a> {
         let from = places.partition_point(|&place| place + 1 < earliest);
         let takes = |&&place: &&usize| match &self.items[place] {
             Item::Group(group) => group.joined(space, member, &self.classes, self.slots).is_some(),
-            Item::Unit(_) => false,
+            _ => false,
         };
         places[from..].iter().take(MAX_TRIES).find(takes).copied()
     }

@@ -28,6 +28,7 @@ pub enum Source {
 }
 
 /// A kernel that computes each element of a result from the same element of its inputs.
+#[derive(Clone)]
 pub struct Pointwise {
     pub formula: Formula,
     /// The same on the GPU, if that is an expression.
@@ -36,6 +37,8 @@ pub struct Pointwise {
     pub inputs: SmallVec<[Source; 4]>,
     /// How the only tensor is folded over these dimensions before the formula, which may multiply by a number.
     pub fold: Option<(Reduction, Dims)>,
+    /// True if the kernel itself would write elsewhere, so that only a group can compute it.
+    pub is_moved: bool,
 }
 
 /// The elements of a body, as a group reaches them.
@@ -137,7 +140,40 @@ const FEW: usize = 64 << 10;
 /// Shorter rows are not worth being gathered on the host.
 const SHORTEST: usize = 8;
 
+/// A sum of the columns of a dense matrix.
+#[derive(Clone)]
+pub struct ColumnSum {
+    pub out: At,
+    pub x: At,
+    pub rows: usize,
+    pub columns: usize,
+}
+
+/// More rows are better summed in parts.
+const MANY_ROWS: usize = 2048;
+
 impl Pointwise {
+    /// The sum of columns that this kernel is.
+    pub fn column_sum(&self) -> Option<ColumnSum> {
+        let (Some((Reduction::Sum, folded)), [Source::Body(x)]) = (&self.fold, self.inputs.as_slice()) else {
+            return None;
+        };
+        let (of, to) = (&x.body.layout, &self.out.body.layout);
+        let dims: SmallVec<[usize; 6]> = (0..of.shape.len()).filter(|&d| of.shape[d] != 1).collect();
+        let (outer, inner) = dims.split_at(dims.iter().take_while(|d| folded.contains(d)).count());
+        let kept = |d: &usize| !folded.contains(d);
+        let is_single = |dtype: DType| matches!(dtype, DType::F32 | DType::F16 | DType::BF16);
+        let fits = of.is_contiguous()
+            && to.is_contiguous()
+            && inner.iter().all(kept)
+            && is_single(x.body.dtype)
+            && is_single(self.out.body.dtype);
+        let count = |dims: &[usize]| dims.iter().map(|&d| of.shape[d]).product::<usize>();
+        let (rows, columns) = (count(outer), count(inner));
+        let is_short = (1..=MANY_ROWS).contains(&rows) && columns > 0;
+        (fits && is_short).then(|| ColumnSum { out: self.out.clone(), x: x.clone(), rows, columns })
+    }
+
     /// The kernel in the order of its result's memory; `None` if an operand does not suit groups.
     pub fn counted(&self) -> Option<Counted> {
         if let Some((fold, dims)) = &self.fold {

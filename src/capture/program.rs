@@ -1,15 +1,17 @@
 //! Captured kernels with their memory, and the graph of `torch.cuda.CUDAGraph`, which replays them on the same tensors.
 
 use crate::base::{Device, Error, Result, SourceLine, lock, signals};
+use crate::capture::copies;
 use crate::capture::group::{Compiled, Counts, Facts, fuse};
 use crate::capture::memory::{self, Lifetime};
+use crate::capture::once;
 use crate::capture::pointwise::Pointwise;
 use crate::capture::recorder::{self, Original, Recorder, Slot};
 #[cfg(feature = "gpu")]
 use crate::gpu;
 use crate::storage::Storage;
 use smallvec::SmallVec;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 type Kernel = Box<dyn Fn() -> Result<()> + Send + Sync>;
@@ -27,7 +29,6 @@ pub(super) struct Unit {
     pub pointwise: Option<Pointwise>,
     /// True if it makes the same launches in each replay, apart from the memory that they reach, and does nothing else.
     pub is_steady: bool,
-    pub name: String,
 }
 
 impl Unit {
@@ -37,9 +38,14 @@ impl Unit {
 
     /// A group in place of this unit, which is its first.
     pub fn replaced(self, group: Compiled) -> Unit {
-        let Compiled { run, reaches, bytes, is_steady } = group;
-        Unit { run, reaches, bytes, pointwise: None, is_steady, ..self }
+        let Compiled { run, reaches, writes, bytes, is_steady } = group;
+        Unit { run, reaches, writes, bytes, pointwise: None, is_steady, ..self }
     }
+}
+
+/// The function of a unit that only a group computes.
+pub(super) fn no_run() -> Result<()> {
+    Err(Error::runtime("a captured kernel that writes elsewhere has not joined a group"))
 }
 
 /// A slot of a finished capture.
@@ -47,6 +53,8 @@ pub(super) struct Place {
     pub stand_in: Storage,
     /// True if only kernels of the capture reach it, so that its memory is placed here.
     pub is_inside: bool,
+    /// True if it was made in the capture.
+    pub is_made: bool,
     pub bytes: usize,
     /// The span of memory that another slot's may overlap in each replay.
     pub span: Option<(usize, usize)>,
@@ -65,6 +73,11 @@ pub(super) struct Kernels {
     launches: KeptLaunches,
     /// The launches of the captured kernels, and of the last run.
     launched: (u64, AtomicU64),
+    /// Stand-ins that share the memory of others in each run.
+    shared: Vec<(Storage, Storage)>,
+    /// Units whose results are the same in each run, and whether a run has had them.
+    once: Vec<bool>,
+    has_run: AtomicBool,
     /// The number of kernels that were captured, and what joining them to groups did.
     captured: usize,
     counts: Counts,
@@ -87,6 +100,11 @@ impl Kernels {
     /// the capture.
     pub fn new(units: Vec<Unit>, slots: &[Place], launches: u64) -> Result<Kernels> {
         let captured = units.len();
+        let (units, shared) = copies::remove(units, slots);
+        let shared = shared
+            .iter()
+            .map(|&(from, to)| (slots[from].stand_in.clone(), slots[to].stand_in.clone()))
+            .collect();
         let facts = |slot: &Place| Facts {
             outside: !slot.is_inside,
             bytes: slot.bytes,
@@ -95,9 +113,10 @@ impl Kernels {
         };
         let facts: Vec<Facts> = slots.iter().map(facts).collect();
         let (units, counts) = fuse(units, &facts);
+        let once = once::units(&units, &facts);
         let (mut inside, mut lifetimes) = (Vec::new(), Vec::new());
         let (mut on_gpu, mut lifetimes_on_gpu) = (Vec::new(), Vec::new());
-        for (slot, lifetime) in slots.iter().zip(when_reached(&units, &facts)) {
+        for (slot, lifetime) in slots.iter().zip(when_reached(&units, &once, &facts)) {
             if let (true, Some(lifetime)) = (slot.is_inside, lifetime) {
                 let is_on_gpu = slot.stand_in.device().is_gpu();
                 let (slots, lives) = if is_on_gpu {
@@ -138,6 +157,9 @@ impl Kernels {
             #[cfg(feature = "gpu")]
             launches: launches_kept,
             launched: (launches, AtomicU64::new(0)),
+            shared,
+            once,
+            has_run: AtomicBool::new(false),
             captured,
             counts,
         })
@@ -171,7 +193,16 @@ impl Kernels {
     /// Runs all kernels.
     pub fn run(&self) -> std::result::Result<(), Failed> {
         let before = recorder::launches();
+        for (from, to) in &self.shared {
+            // SAFETY: stand-ins of this program, which only this thread runs, of as many bytes.
+            unsafe { from.stand_for(to, 0) };
+        }
         let done = self.run_all();
+        self.has_run.fetch_or(done.is_ok(), Ordering::Relaxed);
+        for (from, _) in &self.shared {
+            // SAFETY: as above.
+            unsafe { from.let_go() };
+        }
         self.launched.1.store(recorder::launches() - before, Ordering::Relaxed);
         done
     }
@@ -179,7 +210,11 @@ impl Kernels {
     fn run_all(&self) -> std::result::Result<(), Failed> {
         #[cfg(feature = "gpu")]
         let mut kept = self.launches.0.as_ref().map(lock);
+        let has_run = self.has_run.load(Ordering::Relaxed);
         for (at, unit) in self.units.iter().enumerate() {
+            if has_run && self.once[at] {
+                continue;
+            }
             if at % PATIENCE == PATIENCE - 1 {
                 signals::check()?;
             }
@@ -219,6 +254,7 @@ impl Captured {
         let Recorder { units, slots, .. } = recorder;
         let (mut outside, mut places) = (Vec::new(), Vec::new());
         for Slot { original, stand_in, bytes, .. } in slots {
+            let is_made = matches!(original, Original::Made(_));
             let original = match original {
                 Original::Held(storage) => Some(storage),
                 Original::Older(storage) | Original::Made(storage) => storage.upgrade(),
@@ -227,6 +263,7 @@ impl Captured {
             places.push(Place {
                 stand_in: stand_in.clone(),
                 is_inside: has_memory && original.is_none(),
+                is_made,
                 bytes,
                 span: original.as_ref().and_then(Storage::span),
             });
@@ -321,12 +358,17 @@ impl KeptUnit {
 }
 
 /// For each slot, when units reach it.
-fn when_reached(units: &[Unit], slots: &[Facts]) -> Vec<Option<Lifetime>> {
+fn when_reached(units: &[Unit], once: &[bool], slots: &[Facts]) -> Vec<Option<Lifetime>> {
     let mut lifetimes: Vec<Option<Lifetime>> = vec![None; slots.len()];
     for (at, unit) in units.iter().enumerate() {
         for &slot in &unit.reaches {
             let first = Lifetime { bytes: slots[slot].bytes, first: at, last: at };
-            lifetimes[slot].get_or_insert(first).last = at;
+            let lifetime = lifetimes[slot].get_or_insert(first);
+            lifetime.last = lifetime.last.max(at);
+            if once[at] {
+                // Later runs find it as it is.
+                (lifetime.first, lifetime.last) = (0, units.len());
+            }
         }
     }
     lifetimes

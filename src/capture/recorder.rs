@@ -186,7 +186,8 @@ impl Recorder {
             let inputs = inputs.iter().map(source).collect::<Result<_>>();
             self.reads = false;
             let inputs = inputs?;
-            self.described = Some(Pointwise { formula, shader, out: self.at(out)?, inputs, fold: None });
+            self.described =
+                Some(Pointwise { formula, shader, out: self.at(out)?, inputs, fold: None, is_moved: false });
         }
         Ok(())
     }
@@ -203,7 +204,8 @@ impl Recorder {
             let mut inputs = smallvec::smallvec![Source::Body(self.reading(|recorder| recorder.at(x))?)];
             inputs.extend(scale.map(|scale| Source::Number(Scalar::Float(scale))));
             let (formula, fold) = (Formula::Copy, Some((fold.0, fold.1.into())));
-            self.described = Some(Pointwise { formula, shader: None, out: self.at(out)?, inputs, fold });
+            self.described =
+                Some(Pointwise { formula, shader: None, out: self.at(out)?, inputs, fold, is_moved: false });
         }
         Ok(())
     }
@@ -237,16 +239,7 @@ impl Recorder {
         let (bytes, pointwise) = (std::mem::take(&mut self.bytes), self.described.take());
         let on_gpu = |&slot: &usize| self.slots[slot].stand_in.device().is_gpu();
         let is_steady = !std::mem::take(&mut self.varies) && reaches.iter().all(on_gpu);
-        self.units.push(Unit {
-            run: Box::new(kernel?),
-            line,
-            reaches,
-            writes,
-            bytes,
-            pointwise,
-            is_steady,
-            name: std::any::type_name::<F>().to_owned(),
-        });
+        self.units.push(Unit { run: Box::new(kernel?), line, reaches, writes, bytes, pointwise, is_steady });
         Ok(())
     }
 }

@@ -15,6 +15,7 @@ pub use device::memory::{Buffer, Memory, alloc, empty_cache, memory, reset_peak,
 pub use device::stream::{dispatches, report_faults, submits, synchronize, waits};
 pub use device::view::{Source, View};
 pub use device::{Info, available, check_ordinal, computes, count, info, is_open};
+pub use kernels::columns::sum_columns;
 pub use kernels::conv::{conv_backward_input, conv_backward_weight, conv_forward};
 pub use kernels::ctc::{ctc, ctc_backward};
 pub use kernels::embedding::{add_rows, is_few};

@@ -112,6 +112,7 @@ pub(super) fn noise(n: usize, seed: u32) -> Vec<f32> {
 mod basics;
 mod creation;
 mod functions;
+mod groups;
 mod indexing;
 mod kernels;
 mod products;

@@ -187,7 +187,7 @@ def test_expressions_of_many_kinds():
 
     def inputs():
         mask, whole = randn(5, 8) > 0, torch.randint(-9, 9, (5, 8), device="cuda")
-        return randn(5, 8), randn(5, 8), randn(8), randn(5, 1), randn(()), mask, whole
+        return randn(5, 8), randn(5, 8), randn(8), randn(5, 1), randn(), mask, whole
 
     check(step, inputs, tolerance=1e-2)
 

@@ -1,5 +1,6 @@
 //! The kernels, one file for each kind, named as in `src/cpu`.
 
+pub mod columns;
 pub mod conv;
 pub mod ctc;
 pub mod embedding;

@@ -8,6 +8,7 @@ use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::memory::alloc;
 use crate::gpu::device::pipeline::ShaderKind;
 use crate::gpu::device::view::{Source, View};
+use crate::gpu::kernels::columns;
 use crate::gpu::kernels::pointwise::code::{number, push_number};
 use crate::gpu::kernels::pointwise::{Expr, pointwise};
 use crate::gpu::kernels::reduce::reduce;
@@ -146,7 +147,20 @@ pub fn backward(
     let shape = [planes.n, planes.channels, planes.run];
     let (strides, line) = (contiguous_strides(&shape), [1, planes.channels, 1]);
     let line_strides = contiguous_strides(&line);
-    for (to, of) in [(to.weight, aside), (to.bias, Some(g))] {
+    let sums = [(to.weight, aside), (to.bias, Some(g))];
+    let (matrix, matrix_strides) = ([planes.n, planes.channels], [planes.channels, 1]);
+    if planes.run == 1 && planes.n <= columns::LONGEST && x.dtype != DType::F64 {
+        let shape = [planes.channels];
+        let mut items: SmallVec<[(View<'_>, View<'_>); 2]> = SmallVec::new();
+        for (to, of) in sums {
+            if let (Some(to), Some(of)) = (to, of) {
+                let to = View { shape: &shape, strides: &[1], ..to };
+                items.push((to, View { shape: &matrix, strides: &matrix_strides, ..of }));
+            }
+        }
+        return columns::sum_columns(&items);
+    }
+    for (to, of) in sums {
         if let (Some(to), Some(of)) = (to, of) {
             let to = View { shape: &line, strides: &line_strides, ..to };
             reduce(Reduction::Sum, to, View { shape: &shape, strides: &strides, ..of }, &[0, 2])?;

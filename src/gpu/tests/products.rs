@@ -62,6 +62,13 @@ fn products_of_all_shapes() {
             for (got, want) in out.read::<f32>().iter().zip(&want) {
                 assert!((f64::from(*got) - 2.5 * want).abs() < 1e-5 * k as f64);
             }
+            let line = noise(n, 8);
+            let start = Array::f32(&[n], &line).reshaped(&[m, n], &[0, 1], 0);
+            add_matmul(out.view(), start.view(), x.view(), y.view(), 0.5, 3.0).unwrap();
+            for (i, (got, want)) in out.read::<f32>().iter().zip(&want).enumerate() {
+                let want = 0.5 * want + 3.0 * f64::from(line[i % n]);
+                assert!((f64::from(*got) - want).abs() < 1e-5 * k as f64 + 1e-5);
+            }
         }
     }
 }
@@ -93,6 +100,10 @@ fn the_large_tile_without_edges_is_right() {
         matmul(out.view(), x.view(), y.view(), 0.5, 2.0).unwrap();
         let right =
             |(got, want): (&f32, &f64)| (f64::from(*got) - (0.5 * want + 2.0 * i as f64)).abs() < 1e-4;
+        assert!(out.read::<f32>().iter().zip(&want).all(right), "{i}");
+        let start = Array::f32(&[1], &[7.0]).reshaped(&[m, n], &[0, 0], 0);
+        add_matmul(out.view(), start.view(), x.view(), y.view(), 1.0, 1.0).unwrap();
+        let right = |(got, want): (&f32, &f64)| (f64::from(*got) - (want + 7.0)).abs() < 1e-4;
         assert!(out.read::<f32>().iter().zip(&want).all(right), "{i}");
     }
 }
