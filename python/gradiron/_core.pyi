@@ -135,6 +135,9 @@ class Captured:
     @property
     def kernels(self) -> Any:
         """The number of kernels."""
+    @property
+    def launches(self) -> Any:
+        """The launches on the GPU of the last replay."""
     def replay(self) -> Any:
         """Run all kernels again."""
     @property
@@ -162,6 +165,12 @@ class CapturedProgram:
     @property
     def kernels(self) -> Any:
         """The number of kernels."""
+    @property
+    def launches(self) -> Any:
+        """The launches on the GPU of the last replay."""
+    @property
+    def launches_apart(self) -> Any:
+        """The launches on the GPU of the captured call."""
     @property
     def numbers(self) -> Any:
         """The indices of the live numbers that each replay uses anew; others are part of the program."""

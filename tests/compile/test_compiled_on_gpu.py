@@ -192,6 +192,18 @@ def test_expressions_of_many_kinds():
     check(step, inputs, tolerance=1e-2)
 
 
+def test_small_integers_wrap_between_instructions():
+    def step(x, y, z, w):
+        return (x + y) // 3, (z * z) // 7, (w - 100) * 3 // 2, (x * 2).float() * 0.5, (z * 300).to(torch.int8) // 2
+
+    def inputs():
+        numbers = {torch.uint8: [200, 100, 3], torch.int16: [300, -300, 9], torch.int8: [-100, 100, 5]}
+        x, z, w = (torch.tensor(values, dtype=dtype, device="cuda") for dtype, values in numbers.items())
+        return x, x.flip(0), z, w
+
+    check(step, inputs)
+
+
 @pytest.mark.parametrize("shape", [(), (1,), (7,), (33, 5), (4, 3, 8), (2, 2, 2, 3, 4)])
 def test_folds_of_rows_join_groups(shape):
     def step(x):

@@ -52,10 +52,12 @@ class Explanation:
         self.replays = compiled.replays
 
     def __str__(self) -> str:
+        apart = self.launch_count_apart
+        launches = [f"launches on the GPU: {self.launch_count}, without groups {apart}"] if apart else []
         lines = [
             f"{self.name}: {self.graph_count} captures, {self.replays} replays",
             f"kernels: {self.op_count}, which a replay runs as {self.unit_count}, {self.group_count} of them groups",
-            *([f"launches on the GPU: {self.launch_count}, without groups {self.launch_count_apart}"] if self.launch_count_apart else []),
+            *launches,
             f"bytes read and written: {self.traffic}, without groups {self.traffic_apart}",
             f"memory of its own: {self.bytes} bytes",
             f"guards: {len(self.out_guards)}",

@@ -261,7 +261,16 @@ pub(in crate::gpu) fn rounded(compute: Value, dtype: DType, value: &str) -> Stri
     match Stored::of(dtype) {
         Stored::F16 => format!("widen_f16(narrow_f16({value}))"),
         Stored::BF16 => format!("bitcast<f32>(narrow_bf16({value}) << 16u)"),
-        stored => stored.value().convert(compute, &compute.convert_to_stored(stored, value)),
+        stored => {
+            let whole = compute.convert_to_stored(stored, value);
+            let kept = match stored {
+                Stored::U8 => format!("({whole} & 0xff)"),
+                Stored::I8 => format!("extractBits({whole}, 0u, 8u)"),
+                Stored::I16 => format!("extractBits({whole}, 0u, 16u)"),
+                _ => whole,
+            };
+            stored.value().convert(compute, &kept)
+        }
     }
 }
 
