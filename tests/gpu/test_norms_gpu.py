@@ -67,7 +67,7 @@ def test_long_rows():
     assert_values(y[0, :2].cpu(), [1, -1], 1e-3)
 
 
-LAUNCHES = {"layer": (1, 3), "root": (1, 2), "groups of planes": (1, 3), "batch of planes": (4, 1)}
+LAUNCHES = {"layer": (1, 2), "root": (1, 2), "groups of planes": (1, 3), "batch of planes": (4, 1)}
 
 
 @pytest.mark.parametrize("name", LAUNCHES)
