@@ -39,3 +39,50 @@ pub(super) fn units(units: &[Unit], slots: &[Facts]) -> Vec<bool> {
     let bytes: usize = slots.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(slot, _)| slot.bytes).sum();
     if bytes > MOST { vec![false; units.len()] } else { once }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Device;
+    use crate::storage::Storage;
+
+    fn unit(is_steady: bool, reaches: &[usize], writes: &[usize]) -> Unit {
+        Unit {
+            run: Box::new(|| Ok(())),
+            line: None,
+            reaches: reaches.into(),
+            writes: writes.into(),
+            bytes: 0,
+            pointwise: None,
+            is_steady,
+        }
+    }
+
+    fn once(all: &[Unit]) -> Vec<bool> {
+        // The last slot outlives a run.
+        let facts = |slot| Facts {
+            outside: slot == 3,
+            bytes: 4,
+            span: None,
+            stand_in: Storage::stand_in(4, Device::Cpu),
+        };
+        units(all, &(0..4).map(facts).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn what_is_made_of_numbers_alone_is_made_once() {
+        let mask = || [unit(true, &[0], &[0]), unit(true, &[1, 0], &[1])];
+        let then = |more: Vec<Unit>| once(&mask().into_iter().chain(more).collect::<Vec<_>>());
+        assert_eq!(then(vec![unit(true, &[3, 1, 2], &[2])]), [true, true, false]);
+        assert_eq!(then(vec![unit(false, &[1, 2], &[2])]), [true, true, false]);
+        assert_eq!(then(vec![unit(true, &[2, 1], &[2])]), [true, true, true]);
+        // What is written later, by a unit that each run needs, is not there in the next run.
+        assert_eq!(then(vec![unit(true, &[3, 1], &[1])]), [true, false, false]);
+        assert_eq!(then(vec![unit(true, &[3, 0], &[0])]), [false, false, false]);
+        // Neither is what such a unit has read before it is written again.
+        assert_eq!(
+            then(vec![unit(true, &[3, 1], &[3]), unit(true, &[1], &[1])]),
+            [true, false, false, false]
+        );
+    }
+}

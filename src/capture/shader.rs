@@ -210,8 +210,8 @@ pub(super) fn compile(
         Some(rows) => Some((0..shape.len()).find(|split| within(split, rows))?),
         None => None,
     };
-    // Without a fold, rows are dimensions like others.
-    let split = split.filter(|_| levels.iter().any(|level| matches!(level, gpu::Level::Fold(_))));
+    // Without folds and values of rows, rows are dimensions like others.
+    let split = split.filter(|_| levels.iter().any(|level| *level != gpu::Level::Element));
     Some(move || {
         let mut views: SmallVec<[View; 8]> = SmallVec::with_capacity(layouts.len());
         for ((dtype, strides, offset), (storage, _)) in layouts.iter().zip(&places) {

@@ -330,6 +330,19 @@ def test_more_tensors_than_a_shader_binds():
     assert 1 < together < apart // 2
 
 
+def test_more_rows_than_a_shader_binds():
+    def step(state, *tensors):
+        made = []
+        for t in tensors:
+            state.mul_(0.5).add_(t.mean(1))
+            made.append(t - state[:, None])
+        return made
+
+    compiled = check(step, lambda: (randn(70), *(randn(70, 12) for _ in range(30))))
+    apart, together = launches(compiled)
+    assert 1 < together < apart // 4
+
+
 def test_between_the_devices():
     def step(x):
         y = (x * 2 + 1).to("cuda")

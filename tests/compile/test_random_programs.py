@@ -8,6 +8,8 @@ import pytest
 from programs import machine
 from programs.generate import Generator
 
+from library import NO_GPU
+
 linecache.cache["functions"] = (len(machine.FUNCTIONS), None, machine.FUNCTIONS.splitlines(True), "functions")
 
 
@@ -50,8 +52,17 @@ def same(a, b):
     return a.dtype == b.dtype and a.shape == b.shape and torch.equal(a.nan_to_num(), b.nan_to_num())
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_compiled_programs_give_the_same_bits(seed):
+def near(a, b):
+    """Compare as kernels of the GPU allow it."""
+    if isinstance(a, (str, type(None))) or isinstance(b, (str, type(None))):
+        return a == b
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(near, a, b))
+    return a.dtype == b.dtype and a.shape == b.shape and torch.allclose(a.cpu(), b.cpu(), 1e-3, 1e-4, equal_nan=True)
+
+
+def compare(seed, device, alike):
+    """Call a program and its compiled form five times, and return the compiled form."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         lines, made = program(seed, 10)
@@ -61,14 +72,28 @@ def test_compiled_programs_give_the_same_bits(seed):
         kept = [line for line in lines if not any(line.startswith(leaves[name]) for name in args)]
         plain = function(kept, names, args, f"plain{seed}")
         compiled = torch.compile(function(kept, names, args, f"compiled{seed}"))
-        for call in range(5):
-            given = []
-            for name in args:
-                value = made.env[name]
-                needs = value.is_leaf and value.requires_grad
-                given.append([(value.detach() + call * 0.25).requires_grad_(needs) for _ in range(2)])
-            expected = outcome(plain, [one for one, _ in given], call)
-            found = outcome(compiled, [other for _, other in given], call)
-            assert same(expected, found), "\n".join(kept)
-            for one, other in given:
-                assert same(one.detach(), other.detach()) and same(one.grad, other.grad), "\n".join(kept)
+        with torch.device(device):
+            for call in range(5):
+                given = []
+                for name in args:
+                    value = made.env[name]
+                    needs = value.is_leaf and value.requires_grad
+                    start = value.detach().to(device) + call * 0.25
+                    given.append([start.clone().requires_grad_(needs) for _ in range(2)])
+                expected = outcome(plain, [one for one, _ in given], call)
+                found = outcome(compiled, [other for _, other in given], call)
+                assert alike(expected, found), "\n".join(kept)
+                for one, other in given:
+                    assert alike(one.detach(), other.detach()) and alike(one.grad, other.grad), "\n".join(kept)
+        return compiled
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_compiled_programs_give_the_same_bits(seed):
+    compare(seed, "cpu", same)
+
+
+@pytest.mark.skipif(NO_GPU, reason="GRADIRON_TEST_NO_GPU is set")
+@pytest.mark.parametrize("seed", range(16))
+def test_compiled_programs_on_the_gpu(seed):
+    compare(seed, "cuda", near)
