@@ -99,6 +99,12 @@ class Captured:
         self.result = result
         self.effects = effects
 
+    def direct(self) -> tuple[Any, ...] | None:
+        """Return what the core needs to replay this without Python; `None` if it cannot."""
+        if self.effects or self.asked or self.registry is not None or self.result.outline is None:
+            return None
+        return (self.program, self.guards, self.live, self.pinned, self.result.outline)
+
     def differs(self, arguments: Arguments) -> Difference | None:
         """Return the first read that differs from the capture's."""
         found = self._differs_rarely(arguments) if self.rarely else None
@@ -247,6 +253,7 @@ class CompiledFunction:
         self.limit = limit
         self.name = name or getattr(function, "__qualname__", type(function).__name__)
         self.lock = threading.Lock()
+        self.direct = _core.DirectReplays()
         self.forget()
 
     def forget(self) -> None:
@@ -257,12 +264,26 @@ class CompiledFunction:
         self.eager: OrderedDict[Any, int] = OrderedDict()
         self.differed: OrderedDict[Any, int] = OrderedDict()
         self.found: dict[int, types.CodeType] = {}
-        self.replays = 0
+        self.observed_replays = 0
+        self.direct.clear()
+
+    @property
+    def replays(self) -> int:
+        """How often a capture was replayed."""
+        return self.observed_replays + self.direct.replays
 
     # Calls.
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Replay a capture that fits, or run the function."""
+        if not kwargs:
+            result = self.direct.replay(args)
+            if result is not NotImplemented:
+                return result
+        return self.call(args, kwargs)
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Do what a call does where no direct replay fits."""
         state = thread_state()
         if state is None or stance.forced == "force_eager" or _core.is_capturing():
             return self.function(*args, **kwargs)
@@ -277,9 +298,10 @@ class CompiledFunction:
                 return compare_both(self, captured, arguments, args, kwargs)
             done = captured.replay(arguments, not stance.trusts)
             if type(done) is tuple:
-                self.replays += 1
+                self.observed_replays += 1
                 if number:
                     captures.insert(0, captures.pop(number))  # type: ignore[union-attr]
+                    self._set_direct(key)
                 return done[0]
             why = done
         return self._run(key, why, arguments, args, kwargs)
@@ -391,13 +413,28 @@ class CompiledFunction:
         captures = self.captures.setdefault(key, [])
         captures.insert(0, captured)
         self.captures.move_to_end(key)
+        self._set_direct(key)
         log("guards", f"{self.name}: {len(captured.reads)} reads", *(f"\n    {line}" for line in captured.describe()))
         limit = _limit() if self.limit is None else self.limit
         while sum(map(len, self.captures.values())) > limit:
             oldest = next(iter(self.captures))
             self.captures[oldest].pop()
+            self._set_direct(oldest)
             if not self.captures[oldest]:
                 del self.captures[oldest]
+
+    def _set_direct(self, key: Any) -> None:
+        """Tell the core which captures it can replay without Python: the first ones, because they are tried in order."""
+        kinds, state = key
+        if _CHECKS or type(kinds) is not bytes or type(state) is not int:
+            return
+        found = []
+        for captured in self.captures[key]:
+            direct = captured.direct()
+            if direct is None:
+                break
+            found.append(direct)
+        self.direct.set(kinds, state, found)
 
     @staticmethod
     def _check_end(key: Any) -> None:
@@ -487,9 +524,15 @@ _OWN = os.path.dirname(os.path.abspath(__file__))
 def as_function(compiled: CompiledFunction) -> Any:
     """Return a function that calls a compiled one, with the name and signature of the original."""
 
+    direct, call = compiled.direct.replay, compiled.call
+
     @functools.wraps(compiled.function)
     def replayed(*args: Any, **kwargs: Any) -> Any:
-        return compiled(*args, **kwargs)
+        if not kwargs:
+            result = direct(args)
+            if result is not NotImplemented:
+                return result
+        return call(args, kwargs)
 
     replayed._torchdynamo_orig_callable = compiled.function  # type: ignore[attr-defined]
     replayed._compiled = compiled  # type: ignore[attr-defined]

@@ -43,11 +43,14 @@ def is_active(observer: Any) -> bool:
     return _active is observer
 
 
-def _profile(frame: types.FrameType, event: str, arg: Any) -> None:
-    """Pass an event of Python's profiler on to the observer of this thread."""
+def _note_call(frame: types.FrameType) -> bool:
+    """Pass a call on to the observer of this thread; return whether calls of this function need not be passed on again."""
     observer = current()
-    if observer is not None and event == "call":
-        observer.note_call(frame)
+    return observer is not None and observer.note_call(frame)
+
+
+# One of the module, because Python may still call one that was replaced a moment ago.
+_profile = _core.CallWatch(_note_call)
 
 
 def observe_code(code: types.CodeType, original: types.CodeType) -> None:
@@ -108,6 +111,7 @@ class Notes:
         self.asked: set[int] = set()
         self.fingerprints = [fingerprint(tensor) for tensor in given]
         self.containers = {id(each): each for each in containers}
+        self.classes: set[tuple[type, str]] = set()
         self.fresh: dict[int, Any] = {}
         self.functions: dict[int, Any] = {}
         self.written: set[tuple[int, Any]] = set()
@@ -140,7 +144,6 @@ class Notes:
         self.collects = gc.isenabled()
         # A collection would call its callbacks and finalizers in the middle of the call.
         gc.disable()
-        # A function of the module, because Python may still call one that was replaced a moment ago.
         sys.setprofile(_profile)
 
     def end(self) -> None:
@@ -166,19 +169,21 @@ class Notes:
         if self.fullgraph and not self.found:
             raise Unsupported(str(self.reason))
 
-    def note_call(self, frame: types.FrameType) -> None:
-        """Note that a function of Python is called: give up if it is neither rewritten nor the compiler's own."""
-        if self.trusted:
-            return
+    def note_call(self, frame: types.FrameType) -> bool:
+        """Note that a function of Python is called: give up if it is neither rewritten nor the compiler's own, which is
+        returned."""
         code = frame.f_code
         if id(code) in _rewritten or code.co_filename.startswith(_OWN):
-            return
+            return True
+        if self.trusted:
+            return False
         if code in _OF_ABC:
             self.registry = abc.get_cache_token()
-            return
+            return False
         self.found.append(code)
         name = getattr(code, "co_qualname", code.co_name)
         self.stop(f"{name} in {code.co_filename}:{code.co_firstlineno} is called from C", frame.f_back)
+        return False
 
     # Reads.
 
@@ -198,6 +203,9 @@ class Notes:
 
     def note_class(self, cls: type, name: str) -> None:
         """Note where a class has an attribute, or that it has none."""
+        if (cls, name) in self.classes:
+            return
+        self.classes.add((cls, name))
         for each in cls.__mro__:
             own = class_dict(each)
             if own is None:
