@@ -12,6 +12,7 @@ use crate::storage::{Storage, access, epoch};
 use crate::tensor::leaf::grad_epoch;
 use crate::tensor::{Body, Tensor};
 use smallvec::SmallVec;
+use std::collections::HashSet;
 use std::sync::Mutex;
 
 /// A call of a function, captured while its kernels ran.
@@ -43,9 +44,8 @@ pub struct Program {
 struct Kept {
     /// True if there are such replays.
     is_possible: bool,
-    /// For each new storage, true if that of the `.grad` is used again.
-    fresh: Vec<bool>,
-    /// The tensors that are made all the same.
+    /// The storages and the tensors that are made all the same.
+    fresh: Vec<usize>,
     made: Vec<usize>,
 }
 
@@ -262,8 +262,12 @@ impl Program {
             }
         }
         self.numbers.iter().for_each(|(at, number)| number.set(numbers[*at]));
-        let fresh =
-            if keeps_grads { self.fresh(&self.kept.fresh)? } else { self.fresh(&self.reuse(&grads, &made))? };
+        let fresh = if keeps_grads {
+            self.fresh(self.kept.fresh.iter().copied())?
+        } else {
+            let is_reused = self.reuse(&grads, &made);
+            self.fresh((0..is_reused.len()).filter(|&at| !is_reused[at]))?
+        };
         let done = self.kernels.run();
         for effect in &self.plan.versions {
             let tensor = match effect.source {
@@ -381,19 +385,16 @@ impl Program {
         is_reused
     }
 
-    /// New storages for results and gradients, but where another one `is_reused`. All are put in the place of what stands for
-    /// them in kernels.
-    fn fresh(&self, is_reused: &[bool]) -> Result<SmallVec<[Option<Storage>; 4]>> {
-        let all = self.plan.recipes.storages.fresh.iter().zip(&self.plan.fresh_slots);
-        let make = |((new, slot), &is_reused): ((&Fresh, &Option<Storage>), &bool)| {
-            if is_reused {
-                return Ok(None);
-            }
-            let storage = new.make()?;
-            put(slot, &storage);
-            Ok(Some(storage))
-        };
-        all.zip(is_reused).map(make).collect()
+    /// New storages of these numbers for results and gradients, put in the place of what stands for them in kernels.
+    fn fresh(&self, numbers: impl Iterator<Item = usize>) -> Result<SmallVec<[Option<Storage>; 4]>> {
+        let all = &self.plan.recipes.storages.fresh;
+        let mut fresh = SmallVec::from_elem(None, all.len());
+        for at in numbers {
+            let storage = all[at].make()?;
+            put(&self.plan.fresh_slots[at], &storage);
+            fresh[at] = Some(storage);
+        }
+        Ok(fresh)
     }
 }
 
@@ -412,14 +413,15 @@ impl Kept {
         let is_asked_for = plan.recipes.need_grads(is_of_grad)
             || plan.known.iter().any(|known| is_of_grad(known.memory))
             || plan.versions.iter().any(|effect| matches!(effect.source, Source::Grad(_)));
-        let mut fresh = vec![false; plan.recipes.storages.fresh.len()];
-        let mut made: Vec<usize> = (0..plan.recipes.len()).collect();
+        let (mut fresh_kept, mut made_kept) = (HashSet::new(), HashSet::new());
         for effect in &plan.grads {
             if let (Left::New(recipe), Some(at)) = (effect.left, effect.again) {
-                fresh[at] = true;
-                made.retain(|&other| other != recipe);
+                fresh_kept.insert(at);
+                made_kept.insert(recipe);
             }
         }
+        let fresh = (0..plan.recipes.storages.fresh.len()).filter(|at| !fresh_kept.contains(at)).collect();
+        let made = (0..plan.recipes.len()).filter(|at| !made_kept.contains(at)).collect();
         Kept { is_possible: !is_asked_for && plan.grads.iter().all(is_kept), fresh, made }
     }
 }
