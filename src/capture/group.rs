@@ -387,7 +387,7 @@ mod tests {
         }
         let writes = smallvec::smallvec![pointwise.out.slot];
         let pointwise = Some(pointwise);
-        Unit { run: Box::new(|| Ok(())), line: None, reaches, writes, bytes: 1, pointwise }
+        Unit { run: Box::new(|| Ok(())), line: None, reaches, writes, bytes: 1, pointwise, decision: None }
     }
 
     /// A product of two whole slots of `n` elements.
@@ -401,7 +401,7 @@ mod tests {
     fn opaque(reaches: &[usize], reads: &[usize]) -> Unit {
         let writes = reaches.iter().copied().filter(|slot| !reads.contains(slot)).collect();
         let run = Box::new(|| Ok(()));
-        Unit { run, line: None, reaches: reaches.into(), writes, bytes: 1, pointwise: None }
+        Unit { run, line: None, reaches: reaches.into(), writes, bytes: 1, pointwise: None, decision: None }
     }
 
     fn reaches(units: &[Unit]) -> Vec<Vec<usize>> {

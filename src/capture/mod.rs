@@ -3,6 +3,7 @@
 //! forward, backward, higher derivatives, optimizers and random numbers are captured alike.
 
 mod call;
+mod decision;
 mod effects;
 mod graph;
 mod group;
@@ -21,6 +22,7 @@ mod storages;
 mod tests;
 
 pub use call::Call;
+pub use decision::{Asked, decide, read};
 pub use group::Counts;
 pub use kind::Kind;
 pub use pointwise::Input;

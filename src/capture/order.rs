@@ -27,6 +27,8 @@ pub(super) struct Order<'a> {
     last_write: Vec<usize>,
     /// The places of groups, by their number of elements.
     groups: HashMap<usize, Vec<usize>>,
+    /// One more than the place of the last decision, past which no write to memory that outlives a run may be moved.
+    fence: usize,
     /// Parts of memory whose elements are all the same, by class.
     constants: HashMap<usize, Vec<(Access, Element)>>,
 }
@@ -40,6 +42,7 @@ impl<'a> Order<'a> {
             last_read: vec![0; slots.len()],
             last_write: vec![0; slots.len()],
             groups: HashMap::new(),
+            fence: 0,
             constants: HashMap::new(),
         }
     }
@@ -47,6 +50,9 @@ impl<'a> Order<'a> {
     /// Adds a unit that stays where it is. It may read all that it reaches.
     pub fn pass(&mut self, at: usize, unit: &Unit) {
         self.items.push(Item::Unit(at));
+        if unit.decision.is_some() {
+            self.fence = self.items.len();
+        }
         unit.reaches.iter().for_each(|&slot| self.last_read[self.classes[slot]] = self.items.len());
         for class in unit.writes.iter().map(|&slot| self.classes[slot]) {
             self.constants.remove(&class);
@@ -75,7 +81,8 @@ impl<'a> Order<'a> {
             let class = self.classes[own.slot];
             if writes { self.last_read[class].max(self.last_write[class]) } else { self.last_write[class] }
         };
-        let earliest = accesses(&counted).map(needs).max().unwrap_or(0);
+        let fence = if self.slots[counted.out.slot].outside { self.fence } else { 0 };
+        let earliest = accesses(&counted).map(needs).max().unwrap_or(0).max(fence);
         let member = Member { unit: at, counted, resolved };
         let place = self.find(&space, &member, earliest);
         let at = place.unwrap_or(self.items.len());

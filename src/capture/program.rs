@@ -1,6 +1,7 @@
 //! Captured kernels with their memory, and the graph of `torch.cuda.CUDAGraph`, which replays them on the same tensors.
 
 use crate::base::{Device, Error, Result, SourceLine, lock, signals};
+use crate::capture::decision::Decision;
 use crate::capture::group::{Compiled, Counts, Facts, fuse};
 use crate::capture::memory::{self, Lifetime};
 use crate::capture::pointwise::Pointwise;
@@ -22,6 +23,8 @@ pub(super) struct Unit {
     pub bytes: usize,
     /// What it computes, if groups can compute it.
     pub pointwise: Option<Pointwise>,
+    /// What the call decided there; the unit does nothing else.
+    pub decision: Option<Decision>,
 }
 
 impl Unit {
@@ -43,6 +46,14 @@ pub(super) struct Place {
     pub bytes: usize,
     /// The address of memory that another slot's may overlap in each replay.
     pub address: Option<usize>,
+}
+
+/// How far a run came.
+#[derive(PartialEq, Eq)]
+pub(super) enum Ran {
+    All,
+    /// Until a decision that went another way than in the captured call.
+    UntilDecision,
 }
 
 /// Kernels between two checks for Ctrl-C.
@@ -73,7 +84,7 @@ impl Kernels {
     /// Places the storages that only these kernels reach in one block. `slots` are all that they reach, in the order of
     /// the capture.
     pub fn new(units: Vec<Unit>, slots: &[Place]) -> Result<Kernels> {
-        let captured = units.len();
+        let captured = units.iter().filter(|unit| unit.decision.is_none()).count();
         let facts = |slot: &Place| Facts {
             outside: !slot.is_inside,
             bytes: slot.bytes,
@@ -106,9 +117,14 @@ impl Kernels {
         self.captured
     }
 
+    /// The number of decisions.
+    pub fn decisions(&self) -> usize {
+        self.units.iter().filter(|unit| unit.decision.is_some()).count()
+    }
+
     /// The number of kernels and groups that run.
     pub fn units(&self) -> usize {
-        self.units.len()
+        self.units.len() - self.decisions()
     }
 
     /// What joining kernels to groups did.
@@ -122,14 +138,19 @@ impl Kernels {
     }
 
     /// Runs all kernels.
-    pub fn run(&self) -> std::result::Result<(), Failed> {
+    pub fn run(&self) -> std::result::Result<Ran, Failed> {
         for (at, unit) in self.units.iter().enumerate() {
             if at % PATIENCE == PATIENCE - 1 {
                 signals::check()?;
             }
-            unit.run().map_err(|error| Failed { error, line: unit.line.clone() })?;
+            let failed = |error| Failed { error, line: unit.line.clone() };
+            match &unit.decision {
+                None => unit.run().map_err(failed)?,
+                Some(decision) if decision.holds().map_err(failed)? => {}
+                Some(_) => return Ok(Ran::UntilDecision),
+            }
         }
-        Ok(())
+        Ok(Ran::All)
     }
 }
 
@@ -205,7 +226,8 @@ impl Captured {
             // SAFETY: a stand-in of this program, which only this thread replays; the original is held, and as long.
             unsafe { stand_in.set_start(start) };
         }
-        self.kernels.run().map_err(|failed| failed.error)
+        // A call that kernels do not run in decides nothing.
+        self.kernels.run().map(|_| ()).map_err(|failed| failed.error)
     }
 }
 

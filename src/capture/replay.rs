@@ -5,9 +5,9 @@ use crate::capture::Counts;
 use crate::capture::call::Plan;
 use crate::capture::effects::{GradEffect, Left, Needed};
 use crate::capture::origins::{Known, Memory, Source};
-use crate::capture::program::{Failed, Kernels, enter};
+use crate::capture::program::{Failed, Kernels, Ran, enter};
 use crate::capture::recorder::LiveNumber;
-use crate::capture::storages::{Found, Fresh};
+use crate::capture::storages::Found;
 use crate::storage::{Storage, access, epoch};
 use crate::tensor::leaf::grad_epoch;
 use crate::tensor::{Body, Tensor};
@@ -166,6 +166,11 @@ impl Program {
         self.kernels.units()
     }
 
+    /// The number of decisions by elements of tensors.
+    pub fn decisions(&self) -> usize {
+        self.kernels.decisions()
+    }
+
     /// What joining kernels to groups did.
     pub fn counts(&self) -> Counts {
         self.kernels.counts()
@@ -269,6 +274,9 @@ impl Program {
             self.fresh((0..is_reused.len()).filter(|&at| !is_reused[at]))?
         };
         let done = self.kernels.run();
+        if matches!(done, Ok(Ran::UntilDecision)) {
+            return Err("a decision by the elements of a tensor goes another way".into());
+        }
         for effect in &self.plan.versions {
             let tensor = match effect.source {
                 Source::Known(number) => Some(known(number)),

@@ -408,6 +408,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         compile::program::capture_reason,
         compile::guards::tensor_kind,
         compile::direct::permit_direct_replays,
+        compile::state::decide,
+        compile::state::read_captured,
         compile::state::thread_modes,
         compile::state::tensor_kinds,
         modes::profile::profiler_mark,

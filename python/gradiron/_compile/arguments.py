@@ -9,7 +9,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .guards import is_constant, quick_kind
-from .live import plain
+from .live import ReadNumber, plain
 
 __all__ = ["Arguments", "Template"]
 
@@ -86,8 +86,8 @@ class Template:
 
     Attributes:
         make: called with a replay's tensors, returns the result.
-        outline: the same for the core: the number of a tensor; `("constant", value)`, or `("list", [...])` and
-            `("tuple", [...])` of outlines; `None` if there is anything else in the result.
+        outline: the same for the core: the number of a tensor; `("item", number)`, `("constant", value)`, or
+            `("list", [...])` and `("tuple", [...])` of outlines; `None` if there is anything else in the result.
 
     Raises:
         TypeError: if it holds an object that the call made and a replay cannot make, with its class.
@@ -104,10 +104,18 @@ class Template:
         self.outline = self._outline(value)
         del self.tensors, self.is_fresh, self.is_given, self.seen
 
+    def _number(self, tensor: Tensor) -> int:
+        number = next((at for at, other in enumerate(self.tensors) if other is tensor), len(self.tensors))
+        if number == len(self.tensors):
+            self.tensors.append(tensor)
+        return number
+
     def _outline(self, value: Any) -> Any:
         kind = type(value)
+        if isinstance(value, ReadNumber):
+            return ("item", self._number(value.tensor))
         if isinstance(value, Tensor):
-            return next(at for at, other in enumerate(self.tensors) if other is value)
+            return self._number(value)
         value = plain(value)
         if is_constant(value):
             return ("constant", value)
@@ -118,11 +126,9 @@ class Template:
 
     def _part(self, value: Any) -> Callable[[Sequence[Tensor]], Any]:
         kind = type(value)
-        if isinstance(value, Tensor):
-            number = next((at for at, other in enumerate(self.tensors) if other is value), len(self.tensors))
-            if number == len(self.tensors):
-                self.tensors.append(value)
-            return lambda filled: filled[number]
+        if isinstance(value, (Tensor, ReadNumber)):
+            number = self._number(value if isinstance(value, Tensor) else value.tensor)
+            return (lambda filled: filled[number]) if isinstance(value, Tensor) else (lambda filled: filled[number].item())
         value = plain(value)
         if is_constant(value):
             return lambda filled: value

@@ -40,6 +40,7 @@ class Explanation:
         self.op_count = 0 if program is None else program.kernels
         self.unit_count = 0 if program is None else program.units
         self.group_count = 0 if program is None else program.groups
+        self.decisions = 0 if program is None else program.decisions
         self.bytes = 0 if program is None else program.bytes
         self.traffic = 0 if program is None else program.traffic
         self.traffic_apart = 0 if program is None else program.bytes_apart
@@ -51,6 +52,7 @@ class Explanation:
         lines = [
             f"{self.name}: {self.graph_count} captures, {self.replays} replays",
             f"kernels: {self.op_count}, which a replay runs as {self.unit_count}, {self.group_count} of them groups",
+            *([f"decisions by elements of tensors: {self.decisions}"] if self.decisions else []),
             f"bytes read and written: {self.traffic}, without groups {self.traffic_apart}",
             f"memory of its own: {self.bytes} bytes",
             f"guards: {len(self.out_guards)}",

@@ -141,7 +141,6 @@ def thread_state() -> Any:
     return (modes, None if place is None else str(place), *autocast.on.values(), *autocast.dtypes.values())
 
 
-
 class Guards:
     """The reads of a captured call, those of one object side by side.
 

@@ -16,7 +16,7 @@ from .._core import Tensor
 from .._types import Size
 from .errors import Unsupported
 from .guards import MISSING, cell_contents, fingerprint, matches
-from .live import LiveNumber
+from .live import LiveNumber, ReadNumber
 from .reasons import Reason
 
 __all__ = ["Notes", "class_dict", "class_dicts", "current", "is_active", "is_rewritten", "observe_code"]
@@ -126,7 +126,8 @@ class Notes:
         self.held: list[Any] = []
         self.live_numbers: list[tuple[dict[Any, Any], Any, float]] = []
         self.live_indices: dict[tuple[int, Any], int] = {}
-        self.fixed: set[int] = set()
+        self.fixed: set[Any] = set()
+        self.read_numbers: list[ReadNumber] = []
         self.registry: Any = None
         self.missing = MISSING
         self.grads: dict[int, Any] = {}
@@ -223,7 +224,7 @@ class Notes:
     def note_type(self, value: Any) -> None:
         """Note the class of an older object."""
         kind = type(value)
-        if kind is LiveNumber or class_dict(kind) is None:
+        if issubclass(kind, LiveNumber) or class_dict(kind) is None:
             return
         self.note("attr", kind, "__mro__", kind.__mro__)
         if id(value) not in self.fresh and not isinstance(value, Tensor):
@@ -346,6 +347,17 @@ class Notes:
             index = self.live_indices[id(owner), key] = len(self.live_numbers)
             self.live_numbers.append((owner, key, value))
         return LiveNumber(value, index, self.fixed.add)
+
+    def read_number(self, tensor: Tensor) -> float:
+        """Return the number in a tensor, which each replay reads anew."""
+        copy = tensor.detach().clone()
+        number = ReadNumber(_core.read_captured(copy), copy, self._stop_reading)
+        self.read_numbers.append(number)
+        return number
+
+    def _stop_reading(self, index: Any) -> None:
+        if is_active(self):
+            self.stop("it computes or decides with a number that it read from a tensor (.item())")
 
     def keep(self, value: Any) -> None:
         """Keep an object, whose identity was noted, until the call has ended."""

@@ -1,8 +1,7 @@
 //! Generators of random numbers.
 
-use crate::base::Device;
-use crate::base::lock;
-use crate::capture::retain_clone;
+use crate::base::{Device, Result, lock};
+use crate::capture::{Recorder, Retain, Whole};
 use crate::cpu::random as cpu;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
@@ -83,4 +82,10 @@ pub(crate) fn stream(generator: &Option<Generator>) -> MutexGuard<'_, Stream> {
     generator.as_ref().unwrap_or(Generator::global()).stream()
 }
 
-retain_clone!(Option<Generator>);
+impl Retain for Option<Generator> {
+    type Retained = Whole<Option<Generator>>;
+    fn retain(&self, recorder: &mut Recorder) -> Result<Self::Retained> {
+        recorder.draw();
+        Ok(Whole(self.clone()))
+    }
+}

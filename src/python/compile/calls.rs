@@ -41,8 +41,7 @@ impl PyCallWatch {
     ) -> PyResult<()> {
         let _ = arg;
         let py = frame.py();
-        let call = intern!(py, "call");
-        if !event.is(call) && !event.eq(call)? {
+        if !event.is(intern!(py, "call")) && event.to_str()? != "call" {
             return Ok(());
         }
         let code = frame.getattr(intern!(py, "f_code"))?;

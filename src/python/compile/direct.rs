@@ -5,7 +5,8 @@ use crate::capture::Replayed;
 use crate::python::compile::guards::PyGuards;
 use crate::python::compile::program::{PyCapturedProgram, run};
 use crate::python::compile::state::{kinds_of, thread_modes};
-use crate::python::objects::{to_list, to_tuple};
+use crate::python::numbers::number_object;
+use crate::python::objects::{ToObject, to_list, to_tuple};
 use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::storage::access;
 use crate::tensor::Tensor;
@@ -30,22 +31,27 @@ pub fn permit_direct_replays(on: bool) {
 /// A result: where its tensors belong.
 enum Form {
     Tensor(usize),
+    /// The number in a tensor.
+    Item(usize),
     Constant(Py<PyAny>),
     List(Vec<Form>),
     Tuple(Vec<Form>),
 }
 
 impl Form {
-    /// Reads what Python says of a result: the number of a tensor; `("constant", value)`, `("list", [...])` or
-    /// `("tuple", [...])`.
+    /// Reads what Python says of a result: the number of a tensor; `("item", number)`, `("constant", value)`,
+    /// `("list", [...])` or `("tuple", [...])`.
     fn new(outline: &Bound<'_, PyAny>) -> PyResult<Form> {
         if let Ok(number) = outline.extract() {
             return Ok(Form::Tensor(number));
         }
         let pair = outline.cast::<PyTuple>()?;
         let (kind, value) = (pair.get_item(0)?, pair.get_item(1)?);
-        let parts = || value.cast::<PyList>()?.iter().map(|part| Form::new(&part)).collect();
+        let parts = || -> PyResult<Vec<Form>> {
+            value.cast::<PyList>()?.iter().map(|part| Form::new(&part)).collect()
+        };
         match kind.cast::<PyString>()?.to_str()? {
+            "item" => Ok(Form::Item(value.extract()?)),
             "constant" => Ok(Form::Constant(value.unbind())),
             "list" => Ok(Form::List(parts()?)),
             "tuple" => Ok(Form::Tuple(parts()?)),
@@ -57,6 +63,7 @@ impl Form {
         let made = |parts: &[Form]| parts.iter().map(|part| part.make(py, tensors)).collect::<Vec<_>>();
         match self {
             Form::Tensor(number) => wrap(py, tensors[*number].clone()),
+            Form::Item(number) => number_object(py, tensors[*number].item()?),
             Form::Constant(value) => Ok(value.bind(py).clone()),
             Form::List(parts) => Ok(to_list(py, parts.len(), made(parts))?.into_any()),
             Form::Tuple(parts) => Ok(to_tuple(py, parts.len(), made(parts))?.into_any()),
@@ -65,7 +72,7 @@ impl Form {
 
     fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self {
-            Form::Tensor(_) => Ok(()),
+            Form::Tensor(_) | Form::Item(_) => Ok(()),
             Form::Constant(value) => visit.call(value),
             Form::List(parts) | Form::Tuple(parts) => parts.iter().try_for_each(|part| part.traverse(visit)),
         }
@@ -125,13 +132,15 @@ impl Direct {
     }
 }
 
+/// The kinds of arguments, and the modes of the thread.
+type Key = (SmallVec<[u8; 128]>, u32);
 type Captures = SmallVec<[Arc<Direct>; 2]>;
 
 /// The captures of a compiled function that can be replayed directly, by the kinds of arguments and the modes of the thread.
 #[pyclass(frozen, name = "DirectReplays", module = "gradiron._core")]
 #[derive(Default)]
 pub struct PyDirectReplays {
-    captures: Mutex<HashMap<(SmallVec<[u8; 128]>, u32), Captures>>,
+    captures: Mutex<HashMap<Key, Captures>>,
     replays: AtomicUsize,
 }
 
@@ -149,9 +158,13 @@ impl PyDirectReplays {
     fn replay<'py>(&self, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         let py = args.py();
         let found = self.fitting(args);
-        for direct in found.iter().flatten() {
+        let Some((key, captures)) = found else { return Ok(py.NotImplemented().into_bound(py)) };
+        for (at, direct) in captures.iter().enumerate() {
             if let Some(result) = direct.replay(args)? {
                 self.replays.fetch_add(1, Ordering::Relaxed);
+                if at > 0 {
+                    self.prefer(&key, direct);
+                }
                 return Ok(result);
             }
         }
@@ -199,8 +212,8 @@ impl PyDirectReplays {
 
     /// The number of replays.
     #[getter]
-    fn replays(&self) -> usize {
-        self.replays.load(Ordering::Relaxed)
+    fn replays(&self) -> ToObject<usize> {
+        ToObject(self.replays.load(Ordering::Relaxed))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -217,15 +230,24 @@ impl PyDirectReplays {
 
 impl PyDirectReplays {
     /// The captures for calls like this one.
-    fn fitting(&self, args: &Bound<'_, PyTuple>) -> Option<Captures> {
+    fn fitting(&self, args: &Bound<'_, PyTuple>) -> Option<(Key, Captures)> {
         let is_plain = IS_PERMITTED.load(Ordering::Relaxed)
             && !watch::has(watch::DEVICE | watch::CASTS)
             && !access::captures();
         if !is_plain {
             return None;
         }
-        let modes = thread_modes()?;
-        let kinds = kinds_of(args)?;
-        lock(&self.captures).get(&(kinds, modes)).cloned()
+        let key = (kinds_of(args)?, thread_modes()?);
+        let captures = lock(&self.captures).get(&key).cloned()?;
+        Some((key, captures))
+    }
+
+    /// Lets the next call of this kind try a capture first.
+    fn prefer(&self, key: &Key, direct: &Arc<Direct>) {
+        if let Some(captures) = lock(&self.captures).get_mut(key)
+            && let Some(at) = captures.iter().position(|other| Arc::ptr_eq(other, direct))
+        {
+            captures[..=at].rotate_right(1);
+        }
     }
 }

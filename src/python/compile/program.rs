@@ -140,6 +140,12 @@ impl PyCapturedProgram {
         ToObject(self.0.counts().instructions)
     }
 
+    /// The number of decisions by elements of tensors, which a replay compares.
+    #[getter]
+    fn decisions(&self) -> ToObject<usize> {
+        ToObject(self.0.decisions())
+    }
+
     /// The bytes that a replay reads and writes.
     #[getter]
     fn traffic(&self) -> ToObject<usize> {

@@ -1,7 +1,9 @@
 //! What a call of a compiled function is given: the modes of its thread, and its tensors.
 
 use crate::base::{self, profile};
+use crate::capture::{self, Asked};
 use crate::python::call::overrides;
+use crate::python::numbers::number_object;
 use crate::python::wrapper::class::PyTensor;
 use crate::python::wrapper::host_state;
 use crate::tensor::levels::{func, tangents, vmap};
@@ -49,4 +51,18 @@ pub fn kinds_of(objects: &Bound<'_, PyTuple>) -> Option<SmallVec<[u8; 128]>> {
         body.shape().iter().for_each(|size| kinds.extend(size.to_ne_bytes()));
     }
     Some(kinds)
+}
+
+/// Returns the number in a tensor of one element, which this thread's capture compares before it goes on in a replay: its
+/// truth only, if `truth` is true.
+#[pyfunction]
+pub fn decide<'py>(tensor: &Bound<'py, PyTensor>, truth: bool) -> PyResult<Bound<'py, PyAny>> {
+    let asked = if truth { Asked::Truth } else { Asked::Value };
+    number_object(tensor.py(), capture::decide(&tensor.get().tensor, asked)?)
+}
+
+/// Returns the number in a tensor of one element that each replay reads anew.
+#[pyfunction]
+pub fn read_captured<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+    number_object(tensor.py(), capture::read(&tensor.get().tensor)?)
 }

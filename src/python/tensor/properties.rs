@@ -473,12 +473,6 @@ impl PyTensor {
     }
     /// Return the only element as a number of Python's.
     fn item<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
-        Ok(match slf.get().tensor.item()? {
-            Scalar::Bool(b) => pyo3::types::PyBool::new(py, b).to_owned().into_any(),
-            Scalar::Int(i) => to_object(py, i)?,
-            Scalar::Float(f) => to_object(py, f)?,
-            Scalar::Complex(re, im) => pyo3::types::PyComplex::from_doubles(py, re, im).into_any(),
-        })
+        number_object(slf.py(), slf.get().tensor.item()?)
     }
 }
