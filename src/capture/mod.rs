@@ -29,5 +29,5 @@ pub use pointwise::Input;
 pub use program::{Captured, Failed};
 pub use recorder::{Capture, LiveNumber, Recorder, constant, describe, record, run};
 pub use replay::{Program, Replayed};
+pub(crate) use retain::retain_copy;
 pub use retain::{Copied, Retain, See, Whole};
-pub(crate) use retain::{retain_clone, retain_copy};

@@ -2,9 +2,9 @@
 
 use crate::base::{Scalar, warn_once};
 use crate::operator::Ints;
+use crate::python::objects::to_object;
 use crate::python::wrapper::class::PyTensor;
 use crate::tensor::{Tensor, mode};
-use crate::python::objects::to_object;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyList, PyString, PyTuple};
 use std::sync::atomic::AtomicBool;

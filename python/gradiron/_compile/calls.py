@@ -302,7 +302,8 @@ def _builtin(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str
     if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
         return _unbound(o, function, args, kwargs)
     owner = getattr(function, "__self__", None)
-    if not isinstance(owner, (list, dict, _core.Program)) and function is not isinstance:
+    takes_live = isinstance(owner, (list, dict, _core.Program)) and not (o.read_numbers and isinstance(owner, _core.Program))
+    if not takes_live and function is not isinstance:
         args = tuple(map(_ordinary, args))
         kwargs = {name: _ordinary(value) for name, value in kwargs.items()}
     name = function.__name__
@@ -391,8 +392,6 @@ def _method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, 
     if isinstance(owner, (list, dict, set, deque)):
         return containers.method(o, function, owner, name, args, kwargs)
     if isinstance(owner, (_core.GradSwitch, _core.Program, _core._FunctionBase)):
-        if o.read_numbers:
-            args = tuple(map(_ordinary, args))
         _pass(o, args, kwargs)
         return function(*args, **kwargs)
     if name == "__setattr__" and len(args) == 2 and not isinstance(owner, type):

@@ -1,7 +1,7 @@
 //! Properties of a tensor: sizes, device, graph, gradient, data.
 #![allow(unsafe_op_in_unsafe_fn, reason = "PyO3's expansion counts as our code")]
 
-use crate::base::{Error, Guidance, MemoryFormat, Scalar, watch};
+use crate::base::{Error, Guidance, MemoryFormat, watch};
 use crate::operator::Kind;
 use crate::operator::primitives::detached;
 use crate::ops;
@@ -10,7 +10,7 @@ use crate::python::call::signature_errors::wrong_type;
 use crate::python::graph::hooks;
 use crate::python::graph::node::node_object;
 use crate::python::modes::profile;
-use crate::python::numbers::int_from;
+use crate::python::numbers::{int_from, number_object};
 use crate::python::objects::{ClassName, ToObject, numbers, to_object};
 use crate::python::size::size_object;
 use crate::python::transforms::func;
