@@ -102,7 +102,7 @@ def test_a_training_step_that_skips_what_is_not_finite_and_returns_its_loss():
     for number in range(12):
         x, y = torch.randn(5, 3), torch.randn(5, 1)
         if number in (3, 7, 8, 10):
-            x[0, 0] = math.inf
+            y[0] = math.inf
         held = model[0].weight.grad
         kept = None if held is None else held.clone()
         found, expected = compiled(x, y), plain_step(x, y)
@@ -161,7 +161,6 @@ def test_what_computes_with_a_number_runs_as_it_is():
         lambda x: x.clamp(max=x.mean().item()),
         lambda x: (x, f"{x.sum().item():.2f}"),
         lambda x: x.new_tensor([x[0].item()]),
-        lambda x: F.dropout(x, p=min(x[0].item(), 0.0)),
     ]
     for case in cases:
         compiled = torch.compile(case)

@@ -281,9 +281,9 @@ class CompiledFunction:
             result = self.direct.replay(args)
             if result is not NotImplemented:
                 return result
-        return self.call(args, kwargs)
+        return self.replay_or_run(args, kwargs)
 
-    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def replay_or_run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do what a call does where no direct replay fits."""
         state = thread_state()
         if state is None or stance.forced == "force_eager" or _core.is_capturing():
@@ -579,7 +579,7 @@ _OWN = os.path.dirname(os.path.abspath(__file__))
 def as_function(compiled: CompiledFunction) -> Any:
     """Return a function that calls a compiled one, with the name and signature of the original."""
 
-    direct, call = compiled.direct.replay, compiled.call
+    direct, otherwise = compiled.direct.replay, compiled.replay_or_run
 
     @functools.wraps(compiled.function)
     def replayed(*args: Any, **kwargs: Any) -> Any:
@@ -587,7 +587,7 @@ def as_function(compiled: CompiledFunction) -> Any:
             result = direct(args)
             if result is not NotImplemented:
                 return result
-        return call(args, kwargs)
+        return otherwise(args, kwargs)
 
     replayed._torchdynamo_orig_callable = compiled.function  # type: ignore[attr-defined]
     replayed._compiled = compiled  # type: ignore[attr-defined]
