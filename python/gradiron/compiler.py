@@ -198,7 +198,7 @@ class set_stance:
 
     @staticmethod
     def _set(values: tuple[str, bool]) -> None:
-        _stance.forced, _stance.trusts = values
+        _stance.set(*values)
 
     def __enter__(self) -> None:
         self._set(self._wanted)

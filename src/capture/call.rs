@@ -113,7 +113,8 @@ impl Call {
                 survivor = Some(slot.shape.clone());
             }
         }
-        effects::need_grads(&mut grads, &mut origins, &recipes, &results);
+        let decides = recorder.units.iter().any(|unit| unit.decision.is_some());
+        effects::need_grads(&mut grads, &mut origins, &recipes, &results, decides);
         let versions = effects::versions(&origins, &recorder.versions);
         let known = origins.used();
         let memories = origins.memories;

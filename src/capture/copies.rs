@@ -11,6 +11,9 @@ pub(super) fn remove(units: Vec<Unit>, slots: &[Place]) -> (Vec<Unit>, Vec<(usiz
     let mut shared = Vec::new();
     for at in 0..units.len() {
         let Some(copy) = units[at].as_ref().and_then(|unit| Copy::of(unit, slots)) else { continue };
+        if decides(&units[..at], copy.from) {
+            continue;
+        }
         if is_renamed(&units, at, &copy, slots) {
             units[at] = None;
             units.iter_mut().flatten().for_each(|unit| unit.rename(copy.from, copy.to.slot));
@@ -30,6 +33,12 @@ pub(super) fn remove(units: Vec<Unit>, slots: &[Place]) -> (Vec<Unit>, Vec<(usiz
     };
     let shared = shared.iter().map(|&(from, _)| (from, last(from))).collect();
     (units.into_iter().flatten().collect(), shared)
+}
+
+/// True if one of these units decides once the slot has been reached: what a run writes after that must not be written before.
+fn decides(units: &[Option<Unit>], slot: usize) -> bool {
+    let all = units.iter().flatten();
+    all.skip_while(|unit| !unit.reaches.contains(&slot)).any(|unit| unit.decision.is_some())
 }
 
 /// A copy from storage that only kernels reach to storage that the call made.

@@ -78,6 +78,7 @@ pub(super) fn need_grads(
     origins: &mut Origins,
     recipes: &Recipes,
     results: &[usize],
+    decides: bool,
 ) {
     for number in 0..origins.known.len() {
         let Some(first) = origins.first_grad(number) else { continue };
@@ -92,6 +93,8 @@ pub(super) fn need_grads(
     for effect in effects {
         if let (Left::New(recipe), Needed::Nothing) = (effect.left, &effect.needed)
             && !results.contains(&recipe)
+            // A replay that gives up must not have written to it.
+            && !decides
         {
             effect.again = recipes.sole_fresh(recipe);
         }

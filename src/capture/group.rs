@@ -577,7 +577,16 @@ mod tests {
         }
         let writes = smallvec::smallvec![pointwise.out.slot];
         let pointwise = Some(pointwise);
-        Unit { run: Box::new(|| Ok(())), line: None, reaches, writes, bytes: 1, pointwise, is_steady: false }
+        Unit {
+            run: Box::new(|| Ok(())),
+            line: None,
+            reaches,
+            writes,
+            bytes: 1,
+            pointwise,
+            is_steady: false,
+            decision: None,
+        }
     }
 
     /// A product of two whole slots of `n` elements.
@@ -592,7 +601,16 @@ mod tests {
     fn opaque(reaches: &[usize], reads: &[usize]) -> Unit {
         let writes = reaches.iter().copied().filter(|slot| !reads.contains(slot)).collect();
         let run = Box::new(|| Ok(()));
-        Unit { run, line: None, reaches: reaches.into(), writes, bytes: 1, pointwise: None, is_steady: false }
+        Unit {
+            run,
+            line: None,
+            reaches: reaches.into(),
+            writes,
+            bytes: 1,
+            pointwise: None,
+            is_steady: false,
+            decision: None,
+        }
     }
 
     fn reaches(units: &[Unit]) -> Vec<Vec<usize>> {

@@ -4,6 +4,7 @@
 
 mod call;
 mod copies;
+mod decision;
 mod effects;
 mod graph;
 mod group;
@@ -24,6 +25,7 @@ mod storages;
 mod tests;
 
 pub use call::Call;
+pub use decision::{Asked, decide, read};
 pub use group::Counts;
 pub use kind::Kind;
 pub use pointwise::Input;

@@ -55,6 +55,7 @@ mod tests {
             bytes: 0,
             pointwise: None,
             is_steady,
+            decision: None,
         }
     }
 

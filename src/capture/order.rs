@@ -37,6 +37,8 @@ pub(super) struct Order<'a> {
     groups: HashMap<usize, Vec<usize>>,
     /// The places of groups that fold rows.
     by_rows: Vec<usize>,
+    /// One more than the place of the last decision, past which no write to memory that outlives a run may be moved.
+    fence: usize,
     /// Parts of memory whose elements are all the same, by class.
     constants: HashMap<usize, Vec<(Access, Element)>>,
 }
@@ -51,6 +53,7 @@ impl<'a> Order<'a> {
             last_write: vec![0; slots.len()],
             groups: HashMap::new(),
             by_rows: Vec::new(),
+            fence: 0,
             constants: HashMap::new(),
         }
     }
@@ -63,6 +66,9 @@ impl<'a> Order<'a> {
             None => Item::Unit(at),
         };
         self.items.push(item);
+        if unit.decision.is_some() {
+            self.fence = self.items.len();
+        }
         unit.reaches.iter().for_each(|&slot| self.last_read[self.classes[slot]] = self.items.len());
         for class in unit.writes.iter().map(|&slot| self.classes[slot]) {
             self.constants.remove(&class);
@@ -99,7 +105,8 @@ impl<'a> Order<'a> {
             let class = self.classes[own.slot];
             if writes { self.last_read[class].max(self.last_write[class]) } else { self.last_write[class] }
         };
-        let earliest = accesses(&counted).map(needs).max().unwrap_or(0);
+        let fence = if self.slots[counted.out.slot].outside { self.fence } else { 0 };
+        let earliest = accesses(&counted).map(needs).max().unwrap_or(0).max(fence);
         let (mut member, mut space) = (Member { unit: at, counted, resolved, language }, space);
         let place = match self.find_rows(&member, earliest) {
             Some((place, lifted)) => {

@@ -2,6 +2,7 @@
 
 use crate::base::{Device, Error, Result, SourceLine, lock, signals};
 use crate::capture::copies;
+use crate::capture::decision::Decision;
 use crate::capture::group::{Compiled, Counts, Facts, fuse};
 use crate::capture::memory::{self, Lifetime};
 use crate::capture::once;
@@ -29,6 +30,8 @@ pub(super) struct Unit {
     pub pointwise: Option<Pointwise>,
     /// True if it makes the same launches in each replay, apart from the memory that they reach, and does nothing else.
     pub is_steady: bool,
+    /// What the call decided there; the unit does nothing else.
+    pub decision: Option<Decision>,
 }
 
 impl Unit {
@@ -58,6 +61,14 @@ pub(super) struct Place {
     pub bytes: usize,
     /// The span of memory that another slot's may overlap in each replay.
     pub span: Option<(usize, usize)>,
+}
+
+/// How far a run came.
+#[derive(PartialEq, Eq)]
+pub(super) enum Ran {
+    All,
+    /// Until a decision that went another way than in the captured call.
+    UntilDecision,
 }
 
 /// Kernels between two checks for Ctrl-C.
@@ -99,7 +110,7 @@ impl Kernels {
     /// Places the storages that only these kernels reach in one block. `slots` are all that they reach, in the order of
     /// the capture.
     pub fn new(units: Vec<Unit>, slots: &[Place], launches: u64) -> Result<Kernels> {
-        let captured = units.len();
+        let captured = units.iter().filter(|unit| unit.decision.is_none()).count();
         let (units, shared) = copies::remove(units, slots);
         let shared = shared
             .iter()
@@ -170,9 +181,14 @@ impl Kernels {
         self.captured
     }
 
+    /// The number of decisions.
+    pub fn decisions(&self) -> usize {
+        self.units.iter().filter(|unit| unit.decision.is_some()).count()
+    }
+
     /// The number of kernels and groups that run.
     pub fn units(&self) -> usize {
-        self.units.len()
+        self.units.len() - self.decisions()
     }
 
     /// What joining kernels to groups did.
@@ -191,14 +207,14 @@ impl Kernels {
     }
 
     /// Runs all kernels.
-    pub fn run(&self) -> std::result::Result<(), Failed> {
+    pub fn run(&self) -> std::result::Result<Ran, Failed> {
         let before = recorder::launches();
         for (from, to) in &self.shared {
             // SAFETY: stand-ins of this program, which only this thread runs, of as many bytes.
             unsafe { from.stand_for(to, 0) };
         }
         let done = self.run_all();
-        self.has_run.fetch_or(done.is_ok(), Ordering::Relaxed);
+        self.has_run.fetch_or(matches!(done, Ok(Ran::All)), Ordering::Relaxed);
         for (from, _) in &self.shared {
             // SAFETY: as above.
             unsafe { from.let_go() };
@@ -207,7 +223,7 @@ impl Kernels {
         done
     }
 
-    fn run_all(&self) -> std::result::Result<(), Failed> {
+    fn run_all(&self) -> std::result::Result<Ran, Failed> {
         #[cfg(feature = "gpu")]
         let mut kept = self.launches.0.as_ref().map(lock);
         let has_run = self.has_run.load(Ordering::Relaxed);
@@ -218,6 +234,12 @@ impl Kernels {
             if at % PATIENCE == PATIENCE - 1 {
                 signals::check()?;
             }
+            let failed = |error| Failed { error, line: unit.line.clone() };
+            match &unit.decision {
+                None => {}
+                Some(decision) if decision.holds().map_err(failed)? => continue,
+                Some(_) => return Ok(Ran::UntilDecision),
+            }
             #[cfg(feature = "gpu")]
             let done = match &mut kept {
                 Some(kept) if unit.is_steady => kept[at].run(unit),
@@ -225,9 +247,9 @@ impl Kernels {
             };
             #[cfg(not(feature = "gpu"))]
             let done = unit.run();
-            done.map_err(|error| Failed { error, line: unit.line.clone() })?;
+            done.map_err(failed)?;
         }
-        Ok(())
+        Ok(Ran::All)
     }
 }
 
@@ -311,7 +333,8 @@ impl Captured {
                 return Err(Error::runtime("a captured tensor has left its device"));
             }
         }
-        self.kernels.run().map_err(|failed| failed.error)
+        // A call that kernels do not run in decides nothing.
+        self.kernels.run().map(|_| ()).map_err(|failed| failed.error)
     }
 }
 

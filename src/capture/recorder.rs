@@ -1,12 +1,13 @@
 //! Captures the kernels of a thread, in the order in which they run.
 
 use crate::base::{Error, Reduction, Result, Scalar, SourceLine};
+use crate::capture::decision::{CHANGED, DREW, Decision};
 use crate::capture::pointwise::{At, Input, Pointwise, Source};
 use crate::capture::program::{Captured, Unit};
 use crate::capture::shader::Shader;
 use crate::cpu::group::code::Formula;
 use crate::storage::access::{self, Permit};
-use crate::storage::{Storage, WeakStorage, set_capture};
+use crate::storage::{Storage, UNTRACKED, WeakStorage, set_capture};
 use crate::tensor::changes::{self, Changes};
 use crate::tensor::leaf::grad_changes::{self, GradChanges};
 use crate::tensor::{Body, anomaly};
@@ -36,6 +37,8 @@ pub struct Recorder {
     /// kernel that reached them.
     pub(super) versions: HashMap<usize, (WeakStorage, u32)>,
     pub(super) numbers: HashMap<u32, LiveNumber>,
+    /// True if a kernel drew random numbers.
+    draws: bool,
     /// What the next unit reaches, which of it the unit may write, the bytes of its arguments there, and what it computes.
     reaches: SmallVec<[usize; 4]>,
     writes: SmallVec<[usize; 2]>,
@@ -94,6 +97,7 @@ impl Recorder {
             units: Vec::new(),
             versions: HashMap::new(),
             numbers: HashMap::new(),
+            draws: false,
             reaches: SmallVec::new(),
             writes: SmallVec::new(),
             reads: false,
@@ -239,9 +243,59 @@ impl Recorder {
         let (bytes, pointwise) = (std::mem::take(&mut self.bytes), self.described.take());
         let on_gpu = |&slot: &usize| self.slots[slot].stand_in.device().is_gpu();
         let is_steady = !std::mem::take(&mut self.varies) && reaches.iter().all(on_gpu);
-        self.units.push(Unit { run: Box::new(kernel?), line, reaches, writes, bytes, pointwise, is_steady });
+        self.units.push(Unit {
+            run: Box::new(kernel?),
+            line,
+            reaches,
+            writes,
+            bytes,
+            pointwise,
+            decision: None,
+            is_steady,
+        });
         Ok(())
     }
+
+    /// Notes that the kernel that is recorded next draws random numbers.
+    pub fn draw(&mut self) {
+        (self.draws, self.varies) = (true, true);
+    }
+
+    /// Why the call must not decide by an element now; `None` if it may. A replay that gives up there must have changed
+    /// nothing.
+    pub(super) fn why_no_decision(&self) -> Option<&'static str> {
+        let is_as_before = |(storage, version): &(WeakStorage, u32)| {
+            storage.upgrade().is_some_and(|storage| storage.version() == *version && *version != UNTRACKED)
+        };
+        if self.draws {
+            Some(DREW)
+        } else if !self.versions.values().all(is_as_before) {
+            Some(CHANGED)
+        } else {
+            None
+        }
+    }
+
+    /// Adds a decision by the only element of a body.
+    pub(super) fn add_decision(
+        &mut self,
+        body: &Body,
+        line: Option<SourceLine>,
+        decision: impl FnOnce(Body) -> Decision,
+    ) -> Result<()> {
+        let of = self.reading(|recorder| recorder.stand_in(body))?;
+        self.add(|_| Ok(|| Ok(())), line)?;
+        if let Some(unit) = self.units.last_mut() {
+            unit.is_steady = false;
+            unit.decision = Some(decision(of));
+        }
+        Ok(())
+    }
+}
+
+/// Does something with this thread's recorder, if it captures.
+pub(super) fn with_recorder(act: impl FnOnce(&mut Recorder)) {
+    RECORDER.with_borrow_mut(|recorder| recorder.as_mut().map(act));
 }
 
 /// The launches of this thread so far.

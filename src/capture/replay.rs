@@ -5,12 +5,14 @@ use crate::capture::Counts;
 use crate::capture::call::Plan;
 use crate::capture::effects::{GradEffect, Left, Needed};
 use crate::capture::origins::{Known, Memory, Source};
-use crate::capture::program::{Failed, Kernels, enter};
+use crate::capture::program::{Failed, Kernels, Ran, enter};
 use crate::capture::recorder::LiveNumber;
-use crate::capture::storages::{Found, Fresh};
+use crate::capture::storages::Found;
 use crate::storage::{Storage, access, epoch};
+use crate::tensor::leaf::grad_epoch;
 use crate::tensor::{Body, Tensor};
 use smallvec::SmallVec;
+use std::collections::HashSet;
 use std::sync::Mutex;
 
 /// A call of a function, captured while its kernels ran.
@@ -29,10 +31,24 @@ pub struct Program {
     grad_at: Vec<Option<usize>>,
     /// For each memory that a replay looks for, its place among these.
     varying_at: Vec<Option<usize>>,
+    /// The memories that a replay looks for.
+    varying: Vec<usize>,
+    /// The places in the plan of the known tensors that each replay checks.
+    unfixed: Vec<usize>,
+    kept: Kept,
     is_long: bool,
     /// True if kernels reach memory on the GPU that replays look for or make.
     is_on_gpu: bool,
     checked: Mutex<Checked>,
+}
+
+/// What a replay leaves out that finds the `.grad`s as the last one left them.
+struct Kept {
+    /// True if there are such replays.
+    is_possible: bool,
+    /// The storages and the tensors that are made all the same.
+    fresh: Vec<usize>,
+    made: Vec<usize>,
 }
 
 /// What the last replay found of fixed tensors, which holds in one epoch. The thread that replays holds it.
@@ -44,6 +60,8 @@ struct Checked {
     spans: Vec<(usize, usize)>,
     /// The same of the varying ones, as they were found to overlap nothing.
     varying: Vec<(usize, usize)>,
+    /// The epochs of tensors and of `.grad`s in which a replay used all `.grad`s again.
+    grads: Option<(u64, u64)>,
 }
 
 /// A storage, and how many bytes further than in the captured call the tensor begins that led to it.
@@ -108,16 +126,18 @@ impl Program {
         for (at, effect) in plan.grads.iter().enumerate() {
             grad_at[effect.number] = Some(at);
         }
-        let mut count = 0;
-        let varies = |memory: &Memory| match memory.source {
+        let varies = |at: &usize| match plan.memories[*at].source {
             Source::Known(number) => number < used.len(),
             Source::Grad(_) => true,
         };
-        let varying_at = plan.memories.iter().map(|memory| {
-            count += usize::from(varies(memory));
-            varies(memory).then(|| count - 1)
-        });
-        let varying_at = varying_at.collect();
+        let varying: Vec<usize> = (0..plan.memories.len()).filter(varies).collect();
+        let mut varying_at = vec![None; plan.memories.len()];
+        for (place, &at) in varying.iter().enumerate() {
+            varying_at[at] = Some(place);
+        }
+        let is_unfixed = |known: &Known| known.number < used.len() || varying_at[known.memory].is_some();
+        let unfixed = (0..plan.known.len()).filter(|&at| is_unfixed(&plan.known[at])).collect();
+        let kept = Kept::new(&plan, used.len());
         let slots = plan.memories.iter().filter_map(|memory| memory.slot.as_ref()).map(|slot| slot.0.len());
         let bytes = slots.chain(plan.recipes.storages.fresh.iter().map(|fresh| fresh.len)).sum::<usize>();
         let outside = plan.memories.iter().filter_map(|memory| memory.slot.as_ref().map(|slot| &slot.0));
@@ -133,6 +153,9 @@ impl Program {
             numbers,
             grad_at,
             varying_at,
+            varying,
+            unfixed,
+            kept,
             is_long,
             is_on_gpu,
             checked: Mutex::default(),
@@ -147,6 +170,11 @@ impl Program {
     /// The number of kernels and groups that a replay runs.
     pub fn units(&self) -> usize {
         self.kernels.units()
+    }
+
+    /// The number of decisions by elements of tensors.
+    pub fn decisions(&self) -> usize {
+        self.kernels.decisions()
     }
 
     /// What joining kernels to groups did.
@@ -203,10 +231,16 @@ impl Program {
         results
     }
 
-    /// Lets go of memory on the GPU that the next replay looks for.
+    /// Lets go of memory on the GPU that the next replay looks for. What it may leave where it is stays.
     fn let_go(&self) {
-        let varying = self.varying().filter_map(|memory| memory.slot.as_ref().map(|slot| &slot.0));
-        for stand_in in varying.chain(self.plan.fresh_slots.iter().flatten()) {
+        let keeps = self.kept.is_possible;
+        let is_looked_for = |memory: &&Memory| !(keeps && matches!(memory.source, Source::Grad(_)));
+        let memories = self.varying.iter().map(|&at| &self.plan.memories[at]).filter(is_looked_for);
+        let varying = memories.filter_map(|memory| memory.slot.as_ref().map(|slot| &slot.0));
+        let is_made = |at: &usize| !keeps || self.kept.fresh.contains(at);
+        let fresh = (0..self.plan.fresh_slots.len()).filter(is_made);
+        let fresh = fresh.filter_map(|at| self.plan.fresh_slots[at].as_ref());
+        for stand_in in varying.chain(fresh) {
             // SAFETY: a stand-in of a program that only this thread replays.
             unsafe { stand_in.let_go() };
         }
@@ -223,34 +257,41 @@ impl Program {
             Some(tensor) => *tensor,
             None => &self.fixed[number - given.len()],
         };
+        let epochs = (epoch::now(), grad_epoch::now());
+        let keeps_grads = checked.grads == Some(epochs);
+        let effects = if keeps_grads { &[] } else { self.plan.grads.as_slice() };
         let mut made = vec![None; self.plan.recipes.len()];
-        let mut grads: SmallVec<[FirstGrad; 8]> = SmallVec::with_capacity(self.plan.grads.len());
-        for effect in &self.plan.grads {
+        let mut grads: SmallVec<[FirstGrad; 8]> = SmallVec::with_capacity(effects.len());
+        for effect in effects {
             grads.push(self.first_grad(effect, known(effect.number), &mut made)?);
         }
-        let grad = |number: usize| match self.grad_at[number].map(|at| &grads[at]) {
+        let grad = |number: usize| match self.grad_at[number].and_then(|at| grads.get(at)) {
             Some(FirstGrad::Found(grad)) => Some(grad),
             _ => None,
         };
         self.check_fixed(checked)?;
-        let mut varying: SmallVec<[Place; 4]> = SmallVec::new();
-        for memory in self.varying() {
+        let mut varying: SmallVec<[Option<Place>; 4]> = SmallVec::with_capacity(self.varying.len());
+        for &at in &self.varying {
+            let memory = &self.plan.memories[at];
             let tensor = match memory.source {
                 Source::Known(number) => Some(known(number)),
+                Source::Grad(_) if keeps_grads => {
+                    varying.push(None);
+                    continue;
+                }
                 Source::Grad(number) => grad(number),
             };
-            varying.push(memory.find(tensor.ok_or("a .grad is missing")?)?);
+            varying.push(Some(memory.find(tensor.ok_or("a .grad is missing")?)?));
         }
-        self.check_apart(&varying, checked)?;
+        check_apart(&varying, checked)?;
         let memory = |at: usize| match (&checked.memories[at], self.varying_at[at]) {
             (Some(place), _) => Some(place),
-            (None, Some(at)) => varying.get(at),
+            (None, Some(at)) => varying[at].as_ref(),
             (None, None) => None,
         };
-        for own in &self.plan.known {
-            if own.number < given.len() || self.varying_at[own.memory].is_some() {
-                own.check(known(own.number), memory(own.memory))?;
-            }
+        for &at in &self.unfixed {
+            let own = &self.plan.known[at];
+            own.check(known(own.number), memory(own.memory))?;
         }
         for &number in self.plan.recipes.ends() {
             let end = known(number);
@@ -258,7 +299,7 @@ impl Program {
                 return Err("a tensor has another place in the graph".into());
             }
         }
-        for effect in &self.plan.grads {
+        for effect in effects {
             if let (Needed::Present(_, Some(at)), Some(grad)) = (&effect.needed, grad(effect.number))
                 && !memory(*at).is_some_and(|place| place.0.same(&grad.body().storage))
             {
@@ -266,8 +307,16 @@ impl Program {
             }
         }
         self.numbers.iter().for_each(|(at, number)| number.set(numbers[*at]));
-        let fresh = self.fresh(&grads, &made)?;
+        let fresh = if keeps_grads {
+            self.fresh(self.kept.fresh.iter().copied())?
+        } else {
+            let is_reused = self.reuse(&grads, &made);
+            self.fresh((0..is_reused.len()).filter(|&at| !is_reused[at]))?
+        };
         let done = self.kernels.run();
+        if matches!(done, Ok(Ran::UntilDecision)) {
+            return Err("a decision by the elements of a tensor goes another way".into());
+        }
         for effect in &self.plan.versions {
             let tensor = match effect.source {
                 Source::Known(number) => Some(known(number)),
@@ -278,15 +327,20 @@ impl Program {
             }
         }
         done?;
-        self.plan
-            .recipes
-            .make(&Found { known: &known, grad: &grad, memory: &memory, fresh: &fresh }, &mut made)?;
-        for (effect, first) in self.plan.grads.iter().zip(&grads) {
-            match (effect.left, first) {
-                (Left::Same, _) | (Left::New(_), FirstGrad::Reused) => {}
-                (Left::Absent, _) => known(effect.number).set_grad(None),
-                (Left::New(recipe), _) => known(effect.number).set_grad(made[recipe].clone()),
+        let found = Found { known: &known, grad: &grad, memory: &memory, fresh: &fresh };
+        if keeps_grads {
+            self.plan.recipes.make(self.kept.made.iter().copied(), &found, &mut made)?;
+        } else {
+            self.plan.recipes.make(0..made.len(), &found, &mut made)?;
+            for (effect, first) in effects.iter().zip(&grads) {
+                match (effect.left, first) {
+                    (Left::Same, _) | (Left::New(_), FirstGrad::Reused) => {}
+                    (Left::Absent, _) => known(effect.number).set_grad(None),
+                    (Left::New(recipe), _) => known(effect.number).set_grad(made[recipe].clone()),
+                }
             }
+            // What this replay changed itself began another epoch.
+            checked.grads = self.kept.is_possible.then_some(epochs);
         }
         Ok(self.plan.results.iter().filter_map(|&recipe| made[recipe].clone()).collect())
     }
@@ -333,12 +387,6 @@ impl Program {
         }
     }
 
-    /// The memories that a replay looks for.
-    fn varying(&self) -> impl Iterator<Item = &Memory> {
-        let pairs = self.plan.memories.iter().zip(&self.varying_at);
-        pairs.filter(|(_, at)| at.is_some()).map(|(memory, _)| memory)
-    }
-
     /// Checks the fixed tensors and finds their memories, unless that was done in this epoch.
     fn check_fixed(&self, checked: &mut Checked) -> std::result::Result<(), &'static str> {
         let now = epoch::now();
@@ -358,7 +406,7 @@ impl Program {
                 own.check(&self.fixed[own.number - self.used.len()], checked.memories[own.memory].as_ref())?;
             }
         }
-        checked.spans = checked.memories.iter().flatten().filter_map(span).collect();
+        checked.spans = checked.memories.iter().flatten().map(span).filter(|span| span.0 < span.1).collect();
         checked.spans.sort_unstable();
         if checked.spans.windows(2).any(|pair| pair[0].1 > pair[1].0) {
             return Err(OTHERS_SHARE);
@@ -367,51 +415,89 @@ impl Program {
         Ok(())
     }
 
-    /// Checks that no memory overlaps another one, as in the captured call.
-    fn check_apart(&self, varying: &[Place], checked: &mut Checked) -> std::result::Result<(), &'static str> {
-        let spans: SmallVec<[(usize, usize); 8]> = varying.iter().filter_map(span).collect();
-        if *spans == *checked.varying {
-            return Ok(());
-        }
-        let mut sorted = spans.clone();
-        sorted.sort_unstable();
-        let fixed = &checked.spans;
-        let meets_fixed = |span: &(usize, usize)| {
-            let next = fixed.partition_point(|own| own.0 < span.1);
-            next > 0 && fixed[next - 1].1 > span.0
-        };
-        if sorted.windows(2).any(|pair| pair[0].1 > pair[1].0) || sorted.iter().any(meets_fixed) {
-            return Err(OTHERS_SHARE);
-        }
-        checked.varying = spans.to_vec();
-        Ok(())
-    }
-
-    /// New storages for results and gradients, where the memory of former gradients is not used again. All are put in the
-    /// place of what stands for them in kernels.
-    fn fresh(&self, grads: &[FirstGrad], made: &[Option<Tensor>]) -> Result<SmallVec<[Option<Storage>; 4]>> {
-        let storages = &self.plan.recipes.storages;
-        let mut fresh: SmallVec<[Option<Storage>; 4]> = SmallVec::with_capacity(storages.fresh.len());
-        let mut is_reused: SmallVec<[bool; 16]> = SmallVec::from_elem(false, storages.fresh.len());
+    /// Puts the storages of former gradients whose memory is used again in the place of what stands for them in kernels.
+    /// Returns for each new storage whether one takes its place.
+    fn reuse(&self, grads: &[FirstGrad], made: &[Option<Tensor>]) -> SmallVec<[bool; 16]> {
+        let fresh = &self.plan.recipes.storages.fresh;
+        let mut is_reused = SmallVec::from_elem(false, fresh.len());
         for (effect, first) in self.plan.grads.iter().zip(grads) {
             if let (FirstGrad::Reused, Left::New(recipe), Some(at)) = (first, effect.left, effect.again)
                 && let Some(grad) = &made[recipe]
             {
                 let storage = &grad.body().storage;
-                storage.set_version(storages.fresh[at].version);
+                if storage.version() != fresh[at].version {
+                    storage.set_version(fresh[at].version);
+                    grad_epoch::next();
+                }
                 is_reused[at] = true;
                 put(&self.plan.fresh_slots[at], storage);
             }
         }
-        for (at, new) in storages.fresh.iter().enumerate() {
-            let storage = if is_reused[at] { None } else { Some(Fresh::make(new)?) };
-            if let Some(storage) = &storage {
-                put(&self.plan.fresh_slots[at], storage);
-            }
-            fresh.push(storage);
+        is_reused
+    }
+
+    /// New storages of these numbers for results and gradients, put in the place of what stands for them in kernels.
+    fn fresh(&self, numbers: impl Iterator<Item = usize>) -> Result<SmallVec<[Option<Storage>; 4]>> {
+        let all = &self.plan.recipes.storages.fresh;
+        let mut fresh = SmallVec::from_elem(None, all.len());
+        for at in numbers {
+            let storage = all[at].make()?;
+            put(&self.plan.fresh_slots[at], &storage);
+            fresh[at] = Some(storage);
         }
         Ok(fresh)
     }
+}
+
+impl Kept {
+    /// `given` tensors differ from replay to replay.
+    fn new(plan: &Plan, given: usize) -> Kept {
+        let is_kept = |effect: &GradEffect| {
+            let stays = match (&effect.needed, effect.left) {
+                (Needed::Nothing, Left::New(_)) => effect.again.is_some(),
+                (Needed::Present(..), Left::Same) => true,
+                _ => false,
+            };
+            stays && effect.number >= given
+        };
+        let is_of_grad = |memory: usize| matches!(plan.memories[memory].source, Source::Grad(_));
+        let is_asked_for = plan.recipes.need_grads(is_of_grad)
+            || plan.known.iter().any(|known| is_of_grad(known.memory))
+            || plan.versions.iter().any(|effect| matches!(effect.source, Source::Grad(_)));
+        let (mut fresh_kept, mut made_kept) = (HashSet::new(), HashSet::new());
+        for effect in &plan.grads {
+            if let (Left::New(recipe), Some(at)) = (effect.left, effect.again) {
+                fresh_kept.insert(at);
+                made_kept.insert(recipe);
+            }
+        }
+        let fresh = (0..plan.recipes.storages.fresh.len()).filter(|at| !fresh_kept.contains(at)).collect();
+        let made = (0..plan.recipes.len()).filter(|at| !made_kept.contains(at)).collect();
+        Kept { is_possible: !is_asked_for && plan.grads.iter().all(is_kept), fresh, made }
+    }
+}
+
+/// Checks that no memory overlaps another one, as in the captured call. `None` is where the last replay found it.
+fn check_apart(varying: &[Option<Place>], checked: &mut Checked) -> std::result::Result<(), &'static str> {
+    let kept = |at: usize| checked.varying.get(at).copied().unwrap_or_default();
+    let span_at = |(at, place): (usize, &Option<Place>)| place.as_ref().map_or_else(|| kept(at), span);
+    let spans: SmallVec<[(usize, usize); 8]> = varying.iter().enumerate().map(span_at).collect();
+    if *spans == *checked.varying {
+        return Ok(());
+    }
+    let mut sorted: SmallVec<[(usize, usize); 8]> =
+        spans.iter().copied().filter(|span| span.0 < span.1).collect();
+    sorted.sort_unstable();
+    let fixed = &checked.spans;
+    let meets_fixed = |span: &(usize, usize)| {
+        let next = fixed.partition_point(|own| own.0 < span.1);
+        next > 0 && fixed[next - 1].1 > span.0
+    };
+    if sorted.windows(2).any(|pair| pair[0].1 > pair[1].0) || sorted.iter().any(meets_fixed) {
+        return Err(OTHERS_SHARE);
+    }
+    checked.varying = spans.to_vec();
+    Ok(())
 }
 
 /// Puts a storage in the place of what stands for it in kernels.
@@ -423,9 +509,9 @@ fn put(slot: &Option<Storage>, storage: &Storage) {
     }
 }
 
-/// The address of a memory and its end; `None` if it has no bytes.
-fn span(place: &Place) -> Option<(usize, usize)> {
-    place.0.span()
+/// The address of a memory and its end.
+fn span(place: &Place) -> (usize, usize) {
+    place.0.span().unwrap_or_default()
 }
 
 impl Known {

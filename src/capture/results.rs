@@ -215,15 +215,26 @@ impl Recipes {
         self.recipes.len()
     }
 
-    /// Makes all tensors with their graph; those that are in `made` already stay.
-    pub fn make(&self, found: &Found, made: &mut [Option<Tensor>]) -> Result<()> {
+    /// True if a replay looks at the `.grad`s that it finds to make tensors; `is_of_grad` says whether a memory is that of one.
+    pub fn need_grads(&self, is_of_grad: impl FnMut(usize) -> bool) -> bool {
+        self.recipes.iter().any(|recipe| matches!(recipe, Recipe::Grad(_)))
+            || self.storages.memories.iter().copied().any(is_of_grad)
+    }
+
+    /// Makes the `missing` tensors with the graph; those that are in `made` already stay.
+    pub fn make(
+        &self,
+        missing: impl Iterator<Item = usize>,
+        found: &Found,
+        made: &mut [Option<Tensor>],
+    ) -> Result<()> {
         let mut aliases = SmallVec::new();
         let nodes = self.graph.make(&self.storages, found, &mut aliases)?;
-        for (at, recipe) in self.recipes.iter().enumerate() {
+        for at in missing {
             if made[at].is_some() {
                 continue;
             }
-            let tensor = match recipe {
+            let tensor = match &self.recipes[at] {
                 Recipe::Known(number) => (found.known)(*number).clone(),
                 Recipe::Grad(number) => match (found.grad)(*number) {
                     Some(grad) => grad.clone(),

@@ -151,10 +151,10 @@ pub(crate) use retain_copy;
 /// Types that are kept as clones, and seen behind a reference.
 macro_rules! retain_clone {
     ($($t:ty),+ $(,)?) => {$(
-        impl $crate::capture::Retain for $t {
-            type Retained = $crate::capture::Whole<$t>;
-            fn retain(&self, _: &mut $crate::capture::Recorder) -> $crate::base::Result<Self::Retained> {
-                Ok($crate::capture::Whole(self.clone()))
+        impl Retain for $t {
+            type Retained = Whole<$t>;
+            fn retain(&self, _: &mut Recorder) -> Result<Whole<$t>> {
+                Ok(Whole(self.clone()))
             }
         }
     )+};

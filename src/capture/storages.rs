@@ -79,6 +79,8 @@ pub(super) struct Storages {
     holder_of: HashMap<usize, usize>,
     /// New storages, and those of the captured call.
     pub fresh: Vec<Fresh>,
+    /// The older memories of bodies and aliases, some more than once.
+    pub memories: Vec<usize>,
     fresh_of: HashMap<usize, usize>,
     /// Keeps the ids of storages from being used again.
     kept: Vec<WeakStorage>,
@@ -95,11 +97,9 @@ impl Storages {
         if body.device().is_meta() {
             return Err(Error::not_implemented(format!("a result on device {}", body.device())));
         }
-        Ok(BodyRecipe {
-            memory: origins.memory(body.storage.id()),
-            holder: self.holder(&body.storage, origins)?,
-            form: Form::of(body),
-        })
+        let memory = origins.memory(body.storage.id());
+        self.memories.extend(memory);
+        Ok(BodyRecipe { memory, holder: self.holder(&body.storage, origins)?, form: Form::of(body) })
     }
 
     /// Adds a storage or an alias.
@@ -114,6 +114,7 @@ impl Storages {
             origins.need(number);
             Holder::Known(number)
         } else if let Some(memory) = origins.memory(root.id()) {
+            self.memories.push(memory);
             match is_alias {
                 true => {
                     let of = self.push(Holder::Memory(memory), root.alias_id());

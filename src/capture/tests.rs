@@ -48,9 +48,18 @@ fn add(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 }
 
 fn program(known: &[Tensor], call: impl FnOnce() -> Result<Vec<Tensor>>) -> Result<(Program, Vec<Tensor>)> {
+    program_of(known, known.len(), call)
+}
+
+/// A program that is given the first `given` known tensors, while the others are fixed.
+fn program_of(
+    known: &[Tensor],
+    given: usize,
+    call: impl FnOnce() -> Result<Vec<Tensor>>,
+) -> Result<(Program, Vec<Tensor>)> {
     let capture = Capture::begin(true)?;
     let results = call()?;
-    Ok((capture.end_call()?.program(known, known.len(), &results, || ())?, results))
+    Ok((capture.end_call()?.program(known, given, &results, || ())?, results))
 }
 
 fn replay(program: &Program, known: &[&Tensor]) -> Result<Vec<Tensor>> {
@@ -129,6 +138,36 @@ fn gradients_are_set_and_their_memory_is_used_again() -> Result<()> {
     assert_ne!(id(w.grad()), id(held.clone()));
     let grads = [held, w.grad()].into_iter().flatten();
     assert!(grads.map(|grad| read(&grad)).all(|values| values.is_ok_and(|values| values == [10.0])));
+    Ok(())
+}
+
+#[test]
+fn gradients_of_fixed_tensors_are_kept_until_somebody_has_seen_one() -> Result<()> {
+    let (w, x) = (vector(&[1.0])?, vector(&[2.0])?);
+    w.set_requires_grad(true)?;
+    w.set_grad(Some(vector(&[0.0])?));
+    let (program, _) = program_of(&[x.clone(), w.clone()], 1, || {
+        w.set_grad(None);
+        let grad = add(&x, &x)?;
+        w.update_grad(|_| Ok(grad))?;
+        Ok(vec![add(&x, &w)?])
+    })?;
+    let id = |grad: Option<Tensor>| grad.map(|grad| grad.body().storage.id());
+    for value in [3.0, 4.0, 5.0] {
+        write(&x.body(), &[value])?;
+        assert_eq!(read(&replay(&program, &[&x])?[0])?, [value + 1.0]);
+        let value_of = |grad: Option<&Tensor>| grad.map(read);
+        let grad = w.try_see_grad(value_of).flatten().transpose()?;
+        assert_eq!(grad, Some(vec![2.0 * value]));
+    }
+    let held = w.grad();
+    write(&x.body(), &[6.0])?;
+    replay(&program, &[&x])?;
+    assert_ne!(id(w.grad()), id(held.clone()));
+    assert_eq!(held.as_ref().map(read).transpose()?, Some(vec![10.0]));
+    w.set_grad(None);
+    replay(&program, &[&x])?;
+    assert_eq!(w.grad().as_ref().map(read).transpose()?, Some(vec![12.0]));
     Ok(())
 }
 

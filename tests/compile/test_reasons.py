@@ -98,12 +98,18 @@ def breaks(x):
     return x
 
 
-@case("it decides by the elements of a tensor")
-def decides(x):
+@case("it decides by the elements of a tensor after it changed a tensor that is older than the call")
+def decides_after_a_write(x):
+    x.add_(1)
     return x + 1 if x.sum() > 0 else x  # here
 
 
-@case("float() reads the elements of a tensor")
+@case("it decides by the elements of a tensor after it drew random numbers")
+def decides_by_chance(x):
+    return x + 1 if torch.rand(()) > 0.5 else x  # here
+
+
+@case("it computes or decides with a number that it read from a tensor (.item())")
 def converts(x):
     return x * float(x[0])  # here
 

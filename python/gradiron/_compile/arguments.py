@@ -9,7 +9,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .guards import is_constant, quick_kind
-from .live import plain
+from .live import ReadNumber, plain
 
 __all__ = ["Arguments", "Template"]
 
@@ -84,6 +84,11 @@ class Template:
         is_fresh: whether the call made an object.
         is_given: whether an object is a list or dict among the arguments, which is another one in each call.
 
+    Attributes:
+        make: called with a replay's tensors, returns the result.
+        outline: the same for the core: the number of a tensor; `("item", number)`, `("constant", value)`, or
+            `("list", [...])` and `("tuple", [...])` of outlines; `None` if there is anything else in the result.
+
     Raises:
         TypeError: if it holds an object that the call made and a replay cannot make, with its class.
     """
@@ -96,15 +101,34 @@ class Template:
         self.is_fresh = is_fresh
         self.seen: set[int] = set()
         self.make = self._part(value)
+        self.outline = self._outline(value)
         del self.tensors, self.is_fresh, self.is_given, self.seen
+
+    def _number(self, tensor: Tensor) -> int:
+        number = next((at for at, other in enumerate(self.tensors) if other is tensor), len(self.tensors))
+        if number == len(self.tensors):
+            self.tensors.append(tensor)
+        return number
+
+    def _outline(self, value: Any) -> Any:
+        kind = type(value)
+        if isinstance(value, ReadNumber):
+            return ("item", self._number(value.tensor))
+        if isinstance(value, Tensor):
+            return self._number(value)
+        value = plain(value)
+        if is_constant(value):
+            return ("constant", value)
+        if kind not in (list, tuple) or (kind is list and not self.is_fresh(value)):
+            return None
+        parts = [self._outline(each) for each in value]
+        return None if None in parts else (kind.__name__, parts)
 
     def _part(self, value: Any) -> Callable[[Sequence[Tensor]], Any]:
         kind = type(value)
-        if isinstance(value, Tensor):
-            number = next((at for at, other in enumerate(self.tensors) if other is value), len(self.tensors))
-            if number == len(self.tensors):
-                self.tensors.append(value)
-            return lambda filled: filled[number]
+        if isinstance(value, (Tensor, ReadNumber)):
+            number = self._number(value if isinstance(value, Tensor) else value.tensor)
+            return (lambda filled: filled[number]) if isinstance(value, Tensor) else (lambda filled: filled[number].item())
         value = plain(value)
         if is_constant(value):
             return lambda filled: value

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._core import Tensor
-from . import containers
+from . import containers, operations
 from .attributes import get_attr, lookup, plain_set_attr, set_attr
 from .guards import MISSING, is_constant, matches
 from .known import CORE, ITERTOOLS, KIND_CHANGES, PURE, PURE_METHODS, refused_core, refused_method
-from .live import LiveNumber, plain
+from .live import LiveNumber, ReadNumber, plain
 from .notes import class_dict, is_rewritten
 from .reasons import Unrewritable
 from .runtime import new_unit
@@ -234,6 +234,8 @@ def _known_class(o: Observer, cls: Any, args: tuple[Any, ...], kwargs: dict[str,
         return o.make(cls(*args[:1], *[containers.walked(o, each) for each in args[1:]], **kwargs))
     if cls is map or cls is filter:
         return o.make((_map if cls is map else _filter)(o, *args))
+    if cls in _NUMBERS and len(args) == 1 and isinstance(args[0], Tensor):
+        return _number(o, cls, args[0])
     if cls in _NUMBERS:
         args = tuple(map(_ordinary, args))
         for each in args:
@@ -244,6 +246,17 @@ def _known_class(o: Observer, cls: Any, args: tuple[Any, ...], kwargs: dict[str,
     if cls in (_core.device, _core.dtype, super, staticmethod, classmethod, property, functools.partial):
         return o.make(cls(*args, **kwargs))
     return MISSING
+
+
+def _number(o: Observer, cls: Any, value: Tensor) -> Any:
+    """Return `bool(value)`, `int(value)` or `float(value)` of a tensor."""
+    if cls is bool:
+        return bool(o.tested(value))
+    if (cls is int and not value.is_floating_point() and not value.is_complex()) or cls is float:
+        found = operations.number(o, value)
+        return found if isinstance(found, ReadNumber) else cls(found)
+    o.stop(f"{cls.__name__}() reads the elements of a tensor")
+    return o.make(cls(value))
 
 
 def _new(o: Observer, cls: Any, init: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -289,7 +302,8 @@ def _builtin(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str
     if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
         return _unbound(o, function, args, kwargs)
     owner = getattr(function, "__self__", None)
-    if not isinstance(owner, (list, dict, _core.Program)) and function is not isinstance:
+    takes_live = isinstance(owner, (list, dict, _core.Program)) and not (o.read_numbers and isinstance(owner, _core.Program))
+    if not takes_live and function is not isinstance:
         args = tuple(map(_ordinary, args))
         kwargs = {name: _ordinary(value) for name, value in kwargs.items()}
     name = function.__name__
@@ -340,9 +354,9 @@ def _of_python(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[s
 def _ordinary(value: Any) -> Any:
     """Return an argument of a C function without live numbers, which only an optimizer's program knows."""
     kind = type(value)
-    if kind is LiveNumber:
+    if issubclass(kind, LiveNumber):
         return plain(value)
-    if kind in (list, tuple) and any(type(each) in (LiveNumber, list, tuple, dict) for each in value):
+    if kind in (list, tuple) and any(isinstance(each, (LiveNumber, list, tuple, dict)) for each in value):
         changed = [_ordinary(each) for each in value]
         if any(one is not other for one, other in zip(value, changed, strict=True)):
             return kind(changed)
@@ -404,6 +418,10 @@ def _method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, 
 
 
 def _of_tensor(o: Observer, function: Any, owner: Tensor, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if name == "item" and not args and not kwargs:
+        return operations.number(o, owner)
+    if name == "__bool__":
+        return o.tested(owner)
     if refused_method(name) and not (name == "register_hook" and o.is_fresh(owner)):
         o.stop(f"it calls {name}() of a tensor")
     elif name in KIND_CHANGES and not o.is_fresh(owner):

@@ -321,7 +321,7 @@ def _of_list(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any,
     if name == "__len__":
         note_len(o, owner)
     elif name == "append":
-        o.store("append", owner, None, plain(args[0]))
+        o.store("append", owner, None, plain(args[0]) if type(args[0]) is LiveNumber else args[0])
     elif name in ("add", "discard") and is_constant(args[0]) and (args[0] in owner) is (name == "add"):
         o.note_elements(owner)
     else:

@@ -44,6 +44,7 @@ class Explanation:
         self.group_count = 0 if program is None else program.groups
         self.launch_count = 0 if program is None else program.launches
         self.launch_count_apart = 0 if program is None else program.launches_apart
+        self.decisions = 0 if program is None else program.decisions
         self.bytes = 0 if program is None else program.bytes
         self.traffic = 0 if program is None else program.traffic
         self.traffic_apart = 0 if program is None else program.bytes_apart
@@ -58,6 +59,7 @@ class Explanation:
             f"{self.name}: {self.graph_count} captures, {self.replays} replays",
             f"kernels: {self.op_count}, which a replay runs as {self.unit_count}, {self.group_count} of them groups",
             *launches,
+            *([f"decisions by elements of tensors: {self.decisions}"] if self.decisions else []),
             f"bytes read and written: {self.traffic}, without groups {self.traffic_apart}",
             f"memory of its own: {self.bytes} bytes",
             f"guards: {len(self.out_guards)}",

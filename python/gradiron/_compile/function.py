@@ -22,6 +22,7 @@ from .arguments import Arguments, Template
 from .check import compare_both
 from .errors import Unsupported
 from .guards import MISSING, cell_contents, fingerprint, matches, thread_state
+from .live import ReadNumber
 from .notes import class_dicts
 from .observer import Observer
 from .reasons import Reason, Unrewritable, log
@@ -98,6 +99,12 @@ class Captured:
         self.known = observer.known[len(arguments.tensors) :]
         self.result = result
         self.effects = effects
+
+    def direct(self) -> tuple[Any, ...] | None:
+        """Return what the core needs to replay this without Python; `None` if it cannot."""
+        if self.effects or self.asked or self.registry is not None or self.result.outline is None:
+            return None
+        return (self.program, self.guards, self.live, self.pinned, self.result.outline)
 
     def differs(self, arguments: Arguments) -> Difference | None:
         """Return the first read that differs from the capture's."""
@@ -247,6 +254,7 @@ class CompiledFunction:
         self.limit = limit
         self.name = name or getattr(function, "__qualname__", type(function).__name__)
         self.lock = threading.Lock()
+        self.direct = _core.DirectReplays()
         self.forget()
 
     def forget(self) -> None:
@@ -257,12 +265,26 @@ class CompiledFunction:
         self.eager: OrderedDict[Any, int] = OrderedDict()
         self.differed: OrderedDict[Any, int] = OrderedDict()
         self.found: dict[int, types.CodeType] = {}
-        self.replays = 0
+        self.observed_replays = 0
+        self.direct.clear()
+
+    @property
+    def replays(self) -> int:
+        """How often a capture was replayed."""
+        return self.observed_replays + self.direct.replays
 
     # Calls.
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Replay a capture that fits, or run the function."""
+        if not kwargs:
+            result = self.direct.replay(args)
+            if result is not NotImplemented:
+                return result
+        return self.replay_or_run(args, kwargs)
+
+    def replay_or_run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Do what a call does where no direct replay fits."""
         state = thread_state()
         if state is None or stance.forced == "force_eager" or _core.is_capturing():
             return self.function(*args, **kwargs)
@@ -277,9 +299,10 @@ class CompiledFunction:
                 return compare_both(self, captured, arguments, args, kwargs)
             done = captured.replay(arguments, not stance.trusts)
             if type(done) is tuple:
-                self.replays += 1
+                self.observed_replays += 1
                 if number:
                     captures.insert(0, captures.pop(number))  # type: ignore[union-attr]
+                    self._set_direct(key)
                 return done[0]
             why = done
         return self._run(key, why, arguments, args, kwargs)
@@ -353,9 +376,12 @@ class CompiledFunction:
         new = [code for code in observer.found if id(code) not in self.found]
         if observer.found and new and len(self.found) < _FOUND:
             self.found.update((id(code), code) for code in new)
-            return result  # the next call is observed with these functions rewritten, too
+            # The next call is observed with these functions rewritten, too.
+            return settled(observer, observer.effects, result)
+        stores = list(observer.effects) if observer.read_numbers else []
         if observer.reason is None:
             self._finish(key, observer, arguments, result)
+        result = settled(observer, stores, result)
         class_dicts.clear()
         forget_sources()
         if observer.reason is not None:
@@ -374,6 +400,8 @@ class CompiledFunction:
                 stores = [(kind, owner, name, Template(value, results, *asks)) for kind, owner, name, value in effects]
             except TypeError as error:
                 raise _Refused(f"it returns or stores a {error}") from None
+            for number in observer.read_numbers:
+                number.tensor = None
             observer.fresh.clear()
             observer.grads.clear()
             observer.kept.clear()
@@ -391,18 +419,82 @@ class CompiledFunction:
         captures = self.captures.setdefault(key, [])
         captures.insert(0, captured)
         self.captures.move_to_end(key)
+        self._set_direct(key)
         log("guards", f"{self.name}: {len(captured.reads)} reads", *(f"\n    {line}" for line in captured.describe()))
         limit = _limit() if self.limit is None else self.limit
         while sum(map(len, self.captures.values())) > limit:
             oldest = next(iter(self.captures))
             self.captures[oldest].pop()
+            self._set_direct(oldest)
             if not self.captures[oldest]:
                 del self.captures[oldest]
+
+    def _set_direct(self, key: Any) -> None:
+        """Tell the core which captures it can replay without Python: the first ones, because they are tried in order."""
+        kinds, state = key
+        if _CHECKS or type(kinds) is not bytes or type(state) is not int:
+            return
+        found = []
+        for captured in self.captures[key]:
+            direct = captured.direct()
+            if direct is None:
+                break
+            found.append(direct)
+        self.direct.set(kinds, state, found)
 
     @staticmethod
     def _check_end(key: Any) -> None:
         if thread_state() != key[1]:
             raise _Refused("it leaves a mode of the thread changed")
+
+
+def settled(observer: Observer, stores: list[tuple[str, Any, Any, Any]], result: Any) -> Any:
+    """Return the result of a call with ordinary numbers in place of those that it read from tensors, and put these where it
+    stored them, too."""
+    if not observer.read_numbers:
+        return result
+    for kind, owner, key, value in stores:
+        if not isinstance(value, ReadNumber):
+            without_read_numbers(value, set())
+        elif kind == "append":
+            owner[:] = [float.__pos__(each) if each is value else each for each in owner]
+        elif kind == "set_item" and owner.get(key) is value:
+            owner[key] = float.__pos__(value)
+        elif kind == "set_attr" and getattr(owner, key, None) is value:
+            object.__setattr__(owner, key, float.__pos__(value))
+    for (kind, _, _), (owner, _) in observer.reads.items():
+        if kind == "cell" and isinstance(cell_contents(owner), ReadNumber):
+            owner.cell_contents = float.__pos__(owner.cell_contents)
+    for module, names in observer.stored_globals.values():
+        for name in names:
+            if isinstance(module.get(name), ReadNumber):
+                module[name] = float.__pos__(module[name])
+    result = without_read_numbers(result, set())
+    for number in observer.read_numbers:
+        number.settle()
+    return result
+
+
+def without_read_numbers(value: Any, seen: set[int]) -> Any:
+    """Return a value with ordinary numbers in place of those that a call read from tensors; lists and dicts are changed."""
+    kind = type(value)
+    if kind is ReadNumber:
+        return float.__pos__(value)
+    if not isinstance(value, (list, tuple, dict)) or id(value) in seen:
+        return value
+    seen.add(id(value))
+    if isinstance(value, dict):
+        for key, each in list(value.items()):
+            if each is not (changed := without_read_numbers(each, seen)):
+                value[key] = changed
+        return value
+    parts = [without_read_numbers(each, seen) for each in value]
+    if all(one is other for one, other in zip(parts, value, strict=True)):
+        return value
+    if kind is list:
+        value[:] = parts
+        return value
+    return kind._make(parts) if hasattr(kind, "_make") else tuple(parts)
 
 
 class _Refused(Exception):
@@ -487,9 +579,15 @@ _OWN = os.path.dirname(os.path.abspath(__file__))
 def as_function(compiled: CompiledFunction) -> Any:
     """Return a function that calls a compiled one, with the name and signature of the original."""
 
+    direct, otherwise = compiled.direct.replay, compiled.replay_or_run
+
     @functools.wraps(compiled.function)
     def replayed(*args: Any, **kwargs: Any) -> Any:
-        return compiled(*args, **kwargs)
+        if not kwargs:
+            result = direct(args)
+            if result is not NotImplemented:
+                return result
+        return otherwise(args, kwargs)
 
     replayed._torchdynamo_orig_callable = compiled.function  # type: ignore[attr-defined]
     replayed._compiled = compiled  # type: ignore[attr-defined]

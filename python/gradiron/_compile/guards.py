@@ -21,7 +21,6 @@ Values are compared by `matches`: plain constants by type and value, anything el
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -134,16 +133,12 @@ def thread_state() -> Any:
     """Return the modes of this thread that decide what operators do; `None` where calls are not captured: inside of a
     transform, a mode that overrides operators, hooks for saved tensors, a dual level, or anomaly detection."""
     modes = _core.thread_modes()
-    forward = sys.modules.get(_FORWARD)
-    if modes is None or (forward is not None and forward._current_level >= 0):
+    if modes is None:
         return None
     place, autocast = _core.thread_device(), _autocast_state
     if place is None and True not in autocast.on.values():
         return modes
     return (modes, None if place is None else str(place), *autocast.on.values(), *autocast.dtypes.values())
-
-
-_FORWARD = f"{__name__.partition('.')[0]}.autograd.forward_ad"
 
 
 class Guards:

@@ -1,11 +1,11 @@
-"""Live numbers: floats that a replay reads anew, such as a learning rate."""
+"""Floats that a replay reads anew: live numbers, such as a learning rate, and those that a call reads from tensors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["LiveNumber", "plain"]
+__all__ = ["LiveNumber", "ReadNumber", "plain"]
 
 
 class LiveNumber(float):
@@ -19,10 +19,10 @@ class LiveNumber(float):
         on_use: called with the index when Python computes or decides with it.
     """
 
-    live_index: int
-    on_use: Callable[[int], None]
+    live_index: int | None
+    on_use: Callable[[Any], None]
 
-    def __new__(cls, value: float, live_index: int, on_use: Callable[[int], None]) -> LiveNumber:
+    def __new__(cls, value: float, live_index: int | None, on_use: Callable[[Any], None]) -> Any:
         made = super().__new__(cls, value)
         made.live_index = live_index
         made.on_use = on_use
@@ -32,9 +32,38 @@ class LiveNumber(float):
         return float, (plain(self),)
 
 
+class ReadNumber(LiveNumber):
+    """A float that a captured call read from a tensor (`.item()`).
+
+    It may be a result, or stored. Python must neither compute nor decide with it, because another replay reads another one.
+
+    Args:
+        value: the number.
+        tensor: the tensor, which nobody writes to.
+        on_use: called when Python computes or decides with the number.
+    """
+
+    tensor: Any
+
+    def __new__(cls, value: float, tensor: Any, on_use: Callable[[Any], None]) -> Any:
+        made = super().__new__(cls, value, None, on_use)
+        made.tensor = tensor
+        return made
+
+    def settle(self) -> float:
+        """Forget the tensor after the call, and return the ordinary number."""
+        self.tensor = None
+        self.on_use = _ignore
+        return float.__pos__(self)
+
+
+def _ignore(index: Any) -> None:
+    pass
+
+
 def plain(value: Any) -> Any:
     """Return a value as it is, a live number as an ordinary one."""
-    if type(value) is LiveNumber:
+    if isinstance(value, LiveNumber):
         value.on_use(value.live_index)
         return float.__pos__(value)
     return value

@@ -16,7 +16,7 @@ from .._core import Tensor
 from .._types import Size
 from .errors import Unsupported
 from .guards import MISSING, cell_contents, fingerprint, matches
-from .live import LiveNumber
+from .live import LiveNumber, ReadNumber
 from .reasons import Reason
 
 __all__ = ["Notes", "class_dict", "class_dicts", "current", "is_active", "is_rewritten", "observe_code"]
@@ -43,11 +43,14 @@ def is_active(observer: Any) -> bool:
     return _active is observer
 
 
-def _profile(frame: types.FrameType, event: str, arg: Any) -> None:
-    """Pass an event of Python's profiler on to the observer of this thread."""
+def _note_call(frame: types.FrameType) -> bool:
+    """Pass a call on to the observer of this thread; return whether calls of this function need not be passed on again."""
     observer = current()
-    if observer is not None and event == "call":
-        observer.note_call(frame)
+    return observer is not None and observer.note_call(frame)
+
+
+# One of the module, because Python may still call one that was replaced a moment ago.
+_profile = _core.CallWatch(_note_call)
 
 
 def observe_code(code: types.CodeType, original: types.CodeType) -> None:
@@ -108,6 +111,7 @@ class Notes:
         self.asked: set[int] = set()
         self.fingerprints = [fingerprint(tensor) for tensor in given]
         self.containers = {id(each): each for each in containers}
+        self.classes: set[tuple[type, str]] = set()
         self.fresh: dict[int, Any] = {}
         self.functions: dict[int, Any] = {}
         self.written: set[tuple[int, Any]] = set()
@@ -122,7 +126,8 @@ class Notes:
         self.held: list[Any] = []
         self.live_numbers: list[tuple[dict[Any, Any], Any, float]] = []
         self.live_indices: dict[tuple[int, Any], int] = {}
-        self.fixed: set[int] = set()
+        self.fixed: set[Any] = set()
+        self.read_numbers: list[ReadNumber] = []
         self.registry: Any = None
         self.missing = MISSING
         self.grads: dict[int, Any] = {}
@@ -140,7 +145,6 @@ class Notes:
         self.collects = gc.isenabled()
         # A collection would call its callbacks and finalizers in the middle of the call.
         gc.disable()
-        # A function of the module, because Python may still call one that was replaced a moment ago.
         sys.setprofile(_profile)
 
     def end(self) -> None:
@@ -166,19 +170,21 @@ class Notes:
         if self.fullgraph and not self.found:
             raise Unsupported(str(self.reason))
 
-    def note_call(self, frame: types.FrameType) -> None:
-        """Note that a function of Python is called: give up if it is neither rewritten nor the compiler's own."""
-        if self.trusted:
-            return
+    def note_call(self, frame: types.FrameType) -> bool:
+        """Note that a function of Python is called: give up if it is neither rewritten nor the compiler's own, which is
+        returned."""
         code = frame.f_code
         if id(code) in _rewritten or code.co_filename.startswith(_OWN):
-            return
+            return True
+        if self.trusted:
+            return False
         if code in _OF_ABC:
             self.registry = abc.get_cache_token()
-            return
+            return False
         self.found.append(code)
         name = getattr(code, "co_qualname", code.co_name)
         self.stop(f"{name} in {code.co_filename}:{code.co_firstlineno} is called from C", frame.f_back)
+        return False
 
     # Reads.
 
@@ -198,6 +204,9 @@ class Notes:
 
     def note_class(self, cls: type, name: str) -> None:
         """Note where a class has an attribute, or that it has none."""
+        if (cls, name) in self.classes:
+            return
+        self.classes.add((cls, name))
         for each in cls.__mro__:
             own = class_dict(each)
             if own is None:
@@ -215,7 +224,7 @@ class Notes:
     def note_type(self, value: Any) -> None:
         """Note the class of an older object."""
         kind = type(value)
-        if kind is LiveNumber or class_dict(kind) is None:
+        if issubclass(kind, LiveNumber) or class_dict(kind) is None:
             return
         self.note("attr", kind, "__mro__", kind.__mro__)
         if id(value) not in self.fresh and not isinstance(value, Tensor):
@@ -338,6 +347,17 @@ class Notes:
             index = self.live_indices[id(owner), key] = len(self.live_numbers)
             self.live_numbers.append((owner, key, value))
         return LiveNumber(value, index, self.fixed.add)
+
+    def read_number(self, tensor: Tensor) -> float:
+        """Return the number in a tensor, which each replay reads anew."""
+        copy = tensor.detach().clone()
+        number = ReadNumber(_core.read_captured(copy), copy, self._stop_reading)
+        self.read_numbers.append(number)
+        return number
+
+    def _stop_reading(self, index: Any) -> None:
+        if is_active(self):
+            self.stop("it computes or decides with a number that it read from a tensor (.item())")
 
     def keep(self, value: Any) -> None:
         """Keep an object, whose identity was noted, until the call has ended."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._core import Tensor
+from .._creation import strided
 from . import containers
 from .attributes import lookup
 from .guards import MISSING, is_constant
@@ -197,14 +198,35 @@ def _contains(o: Observer, owner: Any, value: Any) -> bool:
     return value in owner
 
 
+def decided(o: Observer, value: Tensor, truth: bool) -> Any:
+    """Return the number in a tensor, or its truth: a replay in which it is another one gives up. The tensor itself if that
+    cannot be."""
+    if value.numel() != 1 or not value.is_cpu or value.layout is not strided:
+        o.stop("it decides by the elements of a tensor")
+        return value
+    found = _core.decide(value, truth)
+    reason = _core.capture_reason()
+    if reason is not None and o.reason is None:
+        o.stop(reason)
+    return bool(found) if truth else found
+
+
+def number(o: Observer, value: Tensor) -> Any:
+    """Return `value.item()`, observed."""
+    if value.numel() != 1 or not value.is_cpu or value.layout is not strided or value.is_complex():
+        o.stop("it reads the elements of a tensor")
+        return value.item()
+    o.use(value)
+    return o.read_number(value) if value.is_floating_point() else decided(o, value, truth=False)
+
+
 def tested(o: Observer, value: Any) -> Any:
     """Return a value whose truth is asked for, observed."""
     value = plain(value)
     if is_constant(value):
         return value
     if isinstance(value, Tensor):
-        o.stop("it decides by the elements of a tensor")
-        return value
+        return decided(o, value, truth=True)
     kind = type(value)
     o.note_type(value)
     for name in ("__bool__", "__len__"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import _core
+
 __all__ = ["BACKENDS", "MODES", "STANCES", "Stance", "default_backend", "options", "stance"]
 
 MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
@@ -17,8 +19,13 @@ class Stance:
     """What compiled functions do: `forced` is one of `STANCES`; `trusts` compares arguments only."""
 
     def __init__(self) -> None:
-        self.forced = "default"
-        self.trusts = False
+        self.set("default", False)
+
+    def set(self, forced: str, trusts: bool) -> None:
+        """Choose what compiled functions do."""
+        self.forced = forced
+        self.trusts = trusts
+        _core.permit_direct_replays(forced != "force_eager")
 
 
 stance = Stance()

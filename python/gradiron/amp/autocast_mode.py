@@ -30,7 +30,7 @@ class _State(threading.local):
 
     def apply(self) -> None:
         """Tells the core what holds on this thread now."""
-        _core.swap_autocast(self.dtypes["cpu"] if self.on["cpu"] else None, self.cache)
+        _core.swap_autocast(self.dtypes["cpu"] if self.on["cpu"] else None, self.cache, any(self.on.values()))
 
 
 _state = _State()

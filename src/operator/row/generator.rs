@@ -1,8 +1,6 @@
 //! Generators of random numbers.
 
-use crate::base::Device;
-use crate::base::Result;
-use crate::base::lock;
+use crate::base::{Device, Result, lock};
 use crate::capture::{Recorder, Retain, Whole};
 use crate::cpu::random as cpu;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -87,7 +85,7 @@ pub(crate) fn stream(generator: &Option<Generator>) -> MutexGuard<'_, Stream> {
 impl Retain for Option<Generator> {
     type Retained = Whole<Option<Generator>>;
     fn retain(&self, recorder: &mut Recorder) -> Result<Self::Retained> {
-        recorder.varies();
+        recorder.draw();
         Ok(Whole(self.clone()))
     }
 }

@@ -5,9 +5,9 @@ use crate::python::compile::constants::matches;
 use crate::python::wrapper::class::PyTensor;
 use crate::storage::epoch;
 use crate::tensor::Tensor;
+use crate::tensor::leaf::grad_epoch;
 use gradiron_macros::{pyfunction, pymethods};
 use pyo3::exceptions::{PyAttributeError, PyValueError};
-#[cfg(not(Py_GIL_DISABLED))]
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -33,19 +33,28 @@ pub fn tensor_kind(tensor: &Bound<'_, PyTensor>) -> PyTensorKind {
 }
 
 impl PyTensorKind {
-    /// True if the tensor is of this kind. If `is_checked`, it was in this epoch, and only what changes without another one
-    /// is compared.
-    fn matches(&self, tensor: &Bound<'_, PyTensor>, is_checked: bool) -> bool {
+    /// True if the tensor is of this kind; what `unchanged` says is not compared.
+    fn matches(&self, tensor: &Py<PyTensor>, unchanged: Unchanged) -> bool {
         let own = &tensor.get().tensor;
         let same_grad = |grad: Option<&Tensor>| match (&self.grad, grad) {
             (None, None) => true,
             (Some(kind), Some(grad)) => kind.matches(grad),
             _ => false,
         };
-        tensor.get_type().is(&self.class)
-            && (is_checked || self.kind.matches(own))
-            && own.try_see_grad(same_grad) == Some(true)
+        // SAFETY: the tensor is held, and its class is only compared.
+        let class = unsafe { ffi::Py_TYPE(tensor.as_ptr()) };
+        class.cast() == self.class.as_ptr()
+            && (unchanged.kinds || self.kind.matches(own))
+            && (unchanged.grads || own.try_see_grad(same_grad) == Some(true))
     }
+}
+
+/// What no tensor of the process has changed since all guards held.
+#[derive(Clone, Copy)]
+struct Unchanged {
+    kinds: bool,
+    /// The `.grad`s, with their kinds.
+    grads: bool,
 }
 
 /// One read, with the objects that it needs and what it gave; `None` is nothing.
@@ -72,6 +81,14 @@ fn is_expected(value: Option<&Bound<'_, PyAny>>, expected: Option<&Py<PyAny>>) -
         (Some(value), Some(expected)) => Ok(value.is(expected) || matches(value, expected.bind(value.py()))?),
         _ => Ok(false),
     }
+}
+
+/// True if a list holds the very objects of a tuple of its length.
+fn are_same(list: &Bound<'_, PyList>, values: &Bound<'_, PyTuple>) -> bool {
+    // SAFETY: both are held, and what they give is only compared; nothing between the two calls runs other code.
+    (0..list.len() as isize).all(|at| unsafe {
+        ffi::PyList_GetItem(list.as_ptr(), at) == ffi::PyTuple_GetItem(values.as_ptr(), at)
+    })
 }
 
 /// True if there are as many values as expected, each as expected.
@@ -138,9 +155,12 @@ impl Read {
     }
 
     /// True if the read gives now what it gave then.
-    fn holds(&self, py: Python<'_>, is_checked: bool) -> PyResult<bool> {
+    fn holds(&self, py: Python<'_>, unchanged: Unchanged) -> PyResult<bool> {
         match self {
-            Read::Type { object, class } => Ok(object.bind(py).get_type().is(class)),
+            // SAFETY: the object is held, and its class is only compared.
+            Read::Type { object, class } => {
+                Ok(unsafe { ffi::Py_TYPE(object.as_ptr()) }.cast() == class.as_ptr())
+            }
             Read::Vars { object, dict } => {
                 let own = attribute(object.bind(py), intern!(py, "__dict__"))?;
                 Ok(own.is_some_and(|own| own.is(dict)))
@@ -179,7 +199,8 @@ impl Read {
             Read::Len { object, len } => Ok(object.bind(py).len()? == *len),
             Read::List { list, values } => {
                 let (list, values) = (list.bind(py), values.bind(py));
-                Ok(list.len() == values.len() && are_expected(list.iter().map(Ok), values)?)
+                Ok(list.len() == values.len()
+                    && (are_same(list, values) || are_expected(list.iter().map(Ok), values)?))
             }
             Read::Set { set, values } => are_expected(set.bind(py).try_iter()?, values.bind(py)),
             Read::Keys { dict, keys } => {
@@ -192,7 +213,7 @@ impl Read {
                     && are_expected(dict.as_any().try_iter()?, keys)?
                     && are_expected(dict.call_method0(intern!(py, "values"))?.try_iter()?, values.bind(py))?)
             }
-            Read::Tensor { tensor, kind } => Ok(kind.get().matches(tensor.bind(py), is_checked)),
+            Read::Tensor { tensor, kind } => Ok(kind.get().matches(tensor, unchanged)),
         }
     }
 
@@ -249,20 +270,25 @@ impl Read {
 #[pyclass(name = "Guards", module = "gradiron._core")]
 pub struct PyGuards {
     reads: Vec<Read>,
-    /// The epoch in which the kinds of all tensors were compared.
+    /// The epochs in which the kinds of all tensors and of their `.grad`s were compared.
     epoch: AtomicU64,
+    grad_epoch: AtomicU64,
 }
 
 impl PyGuards {
     pub fn first_failed(&self, py: Python<'_>) -> PyResult<Option<usize>> {
-        let now = epoch::now();
-        let is_checked = self.epoch.load(Ordering::Relaxed) == now;
+        let (now, grads_now) = (epoch::now(), grad_epoch::now());
+        let kinds = self.epoch.load(Ordering::Relaxed) == now;
+        // The kind of a `.grad` may change without another epoch of `.grad`s.
+        let unchanged =
+            Unchanged { kinds, grads: kinds && self.grad_epoch.load(Ordering::Relaxed) == grads_now };
         for (number, read) in self.reads.iter().enumerate() {
-            if !read.holds(py, is_checked)? {
+            if !read.holds(py, unchanged)? {
                 return Ok(Some(number));
             }
         }
         self.epoch.store(now, Ordering::Relaxed);
+        self.grad_epoch.store(grads_now, Ordering::Relaxed);
         Ok(None)
     }
 }
@@ -272,7 +298,7 @@ impl PyGuards {
     #[new]
     fn new(reads: Vec<Bound<'_, PyTuple>>, missing: &Bound<'_, PyAny>) -> PyResult<PyGuards> {
         let reads = reads.iter().map(|read| Read::new(read, missing)).collect::<PyResult<_>>()?;
-        Ok(PyGuards { reads, epoch: AtomicU64::new(0) })
+        Ok(PyGuards { reads, epoch: AtomicU64::new(0), grad_epoch: AtomicU64::new(0) })
     }
 
     /// Return the number of the first read that gives something else now; None if there is none.

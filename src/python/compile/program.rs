@@ -55,7 +55,7 @@ pub fn live_index(number: &Bound<'_, PyAny>) -> Option<u32> {
 
 /// A captured call that can be replayed.
 #[pyclass(frozen, name = "CapturedProgram", module = "gradiron._core")]
-pub struct PyCapturedProgram(Program);
+pub struct PyCapturedProgram(pub(super) Program);
 
 #[pymethods]
 impl PyCapturedProgram {
@@ -95,7 +95,13 @@ impl PyCapturedProgram {
             .iter_borrowed()
             .map(|number| number.extract())
             .collect::<PyResult<SmallVec<[f64; 8]>>>()?;
-        replay(py, &self.0, &tensors, &numbers)
+        match run(py, &self.0, &tensors, &numbers)? {
+            Replayed::Results(results) => {
+                let results = results.into_iter().map(|tensor| wrap(py, tensor)).collect::<Vec<_>>();
+                Ok(to_list(py, results.len(), results)?.into_any())
+            }
+            Replayed::Refused(why) => to_object(py, why),
+        }
     }
 
     /// The numbers of the known tensors that a replay needs.
@@ -146,6 +152,12 @@ impl PyCapturedProgram {
         ToObject(self.0.counts().instructions)
     }
 
+    /// The number of decisions by elements of tensors, which a replay compares.
+    #[getter]
+    fn decisions(&self) -> ToObject<usize> {
+        ToObject(self.0.decisions())
+    }
+
     /// The bytes that a replay reads and writes.
     #[getter]
     fn traffic(&self) -> ToObject<usize> {
@@ -166,21 +178,15 @@ impl PyCapturedProgram {
 }
 
 /// Replays a program; a long one lets other Python threads run.
-pub fn replay<'py>(
-    py: Python<'py>,
+pub(super) fn run(
+    py: Python<'_>,
     program: &Program,
     known: &[&Tensor],
     numbers: &[f64],
-) -> PyResult<Bound<'py, PyAny>> {
+) -> PyResult<Replayed> {
     let run = || program.replay(known, numbers);
     let done = if program.is_long() { py.detach(run) } else { run() };
-    match done {
-        Ok(Replayed::Results(results)) => {
-            Ok(to_list(py, results.len(), results.into_iter().map(|tensor| wrap(py, tensor)))?.into_any())
-        }
-        Ok(Replayed::Refused(why)) => to_object(py, why),
-        Err(failed) => Err(with_line(py, failed)),
-    }
+    done.map_err(|failed| with_line(py, failed))
 }
 
 /// The exception of a failed kernel, with a note that names the line which captured it.

@@ -1,7 +1,9 @@
 //! What a call of a compiled function is given: the modes of its thread, and its tensors.
 
 use crate::base::{self, profile};
+use crate::capture::{self, Asked};
 use crate::python::call::overrides;
+use crate::python::numbers::number_object;
 use crate::python::wrapper::class::PyTensor;
 use crate::python::wrapper::host_state;
 use crate::tensor::levels::{func, tangents, vmap};
@@ -12,11 +14,12 @@ use pyo3::types::{PyBytes, PyTuple};
 use smallvec::SmallVec;
 
 /// Returns a number for the modes of this thread that decide what operators do; None where calls are not captured: inside of
-/// a transform, where overrides are off, with hooks for saved tensors, or with anomaly detection.
+/// a transform or a dual level, where overrides are off, with hooks for saved tensors, or with anomaly detection.
 #[pyfunction]
 pub fn thread_modes() -> Option<u32> {
     let is_captured_here = !(func::any()
         || vmap::is_under_way()
+        || tangents::any_level()
         || overrides::overrides_off() != 0
         || anomaly::enabled()
         || saved_hooks::top().is_some()
@@ -30,6 +33,11 @@ pub fn thread_modes() -> Option<u32> {
 /// unless all objects are plain tensors without attributes of Python's, each once.
 #[pyfunction]
 pub fn tensor_kinds<'py>(objects: &Bound<'py, PyTuple>) -> Option<Bound<'py, PyBytes>> {
+    kinds_of(objects).map(|kinds| PyBytes::new(objects.py(), &kinds))
+}
+
+/// What [`tensor_kinds`] returns.
+pub fn kinds_of(objects: &Bound<'_, PyTuple>) -> Option<SmallVec<[u8; 128]>> {
     let mut kinds = SmallVec::<[u8; 128]>::new();
     for (at, object) in objects.iter_borrowed().enumerate() {
         let tensor = object.cast_exact::<PyTensor>().ok()?;
@@ -42,5 +50,19 @@ pub fn tensor_kinds<'py>(objects: &Bound<'py, PyTuple>) -> Option<Bound<'py, PyB
         kinds.extend([body.dtype as u8, flags, u8::try_from(body.shape().len()).ok()?]);
         body.shape().iter().for_each(|size| kinds.extend(size.to_ne_bytes()));
     }
-    Some(PyBytes::new(objects.py(), &kinds))
+    Some(kinds)
+}
+
+/// Returns the number in a tensor of one element, which this thread's capture compares before it goes on in a replay: its
+/// truth only, if `truth` is true.
+#[pyfunction]
+pub fn decide<'py>(tensor: &Bound<'py, PyTensor>, truth: bool) -> PyResult<Bound<'py, PyAny>> {
+    let asked = if truth { Asked::Truth } else { Asked::Value };
+    number_object(tensor.py(), capture::decide(&tensor.get().tensor, asked)?)
+}
+
+/// Returns the number in a tensor of one element that each replay reads anew.
+#[pyfunction]
+pub fn read_captured<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+    number_object(tensor.py(), capture::read(&tensor.get().tensor)?)
 }

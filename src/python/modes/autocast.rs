@@ -19,20 +19,22 @@ type Converted = HashMap<(usize, u32), (Tensor, Tensor)>;
 
 thread_local! {
     static TO: Cell<Option<DType>> = const { Cell::new(None) };
+    static IS_ON: Cell<bool> = const { Cell::new(false) };
     static WEIGHTS: RefCell<Option<Converted>> = const { RefCell::new(None) };
 }
 
-/// Sets this thread's autocast dtype, or none; returns the old one.
+/// Sets this thread's autocast dtype, or none, and whether autocast is on for any kind of device; returns the old dtype.
 #[pyfunction]
 pub fn swap_autocast(
     py: Python<'_>,
     dtype: Option<&Bound<'_, PyDType>>,
     cache: bool,
+    is_on: bool,
 ) -> PyResult<Option<Py<PyDType>>> {
     let new = dtype.map(|dtype| dtype.get().0);
     let old = TO.replace(new);
-    if old.is_some() != new.is_some() {
-        watch::count(watch::CASTS, new.is_some());
+    if IS_ON.replace(is_on) != is_on {
+        watch::count(watch::CASTS, is_on);
     }
     let forgotten = WEIGHTS.with_borrow_mut(|weights| match (cache, &weights) {
         (true, None) => weights.replace(HashMap::new()),

@@ -1,7 +1,7 @@
 //! Properties of a tensor: sizes, device, graph, gradient, data.
 #![allow(unsafe_op_in_unsafe_fn, reason = "PyO3's expansion counts as our code")]
 
-use crate::base::{Error, Guidance, MemoryFormat, Scalar, watch};
+use crate::base::{Error, Guidance, MemoryFormat, watch};
 use crate::operator::Kind;
 use crate::operator::primitives::detached;
 use crate::ops;
@@ -10,7 +10,7 @@ use crate::python::call::signature_errors::wrong_type;
 use crate::python::graph::hooks;
 use crate::python::graph::node::node_object;
 use crate::python::modes::profile;
-use crate::python::numbers::int_from;
+use crate::python::numbers::{int_from, number_object};
 use crate::python::objects::{ClassName, ToObject, numbers, to_object};
 use crate::python::size::size_object;
 use crate::python::transforms::func;
@@ -473,12 +473,6 @@ impl PyTensor {
     }
     /// Return the only element as a number of Python's.
     fn item<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
-        Ok(match slf.get().tensor.item()? {
-            Scalar::Bool(b) => pyo3::types::PyBool::new(py, b).to_owned().into_any(),
-            Scalar::Int(i) => to_object(py, i)?,
-            Scalar::Float(f) => to_object(py, f)?,
-            Scalar::Complex(re, im) => pyo3::types::PyComplex::from_doubles(py, re, im).into_any(),
-        })
+        number_object(slf.py(), slf.get().tensor.item()?)
     }
 }

@@ -4,8 +4,8 @@
 //! first.
 
 use crate::base::{DType, Result};
-use crate::tensor::leaf::grad_changes;
 use crate::tensor::leaf::grad_type::GradType;
+use crate::tensor::leaf::{grad_changes, grad_epoch};
 use crate::tensor::{Body, Kind, Tensor, lock};
 use std::sync::TryLockError;
 
@@ -36,7 +36,9 @@ impl Tensor {
     }
 
     pub fn grad(&self) -> Option<Tensor> {
-        self.0.extra.get().and_then(|extra| lock(&extra.grad).clone())
+        let grad = lock(&self.0.extra.get()?.grad).clone();
+        grad_epoch::next();
+        grad
     }
 
     pub fn set_grad(&self, grad: Option<Tensor>) {
@@ -46,18 +48,16 @@ impl Tensor {
         let mut slot = lock(&self.extra().grad);
         grad_changes::note(self, slot.as_ref(), true);
         let old = std::mem::replace(&mut *slot, grad);
+        grad_epoch::next();
         drop(slot);
         drop(old);
     }
 
     /// The gradient, or `None` if another thread has the lock.
     pub fn try_grad(&self) -> Option<Option<Tensor>> {
-        let Some(extra) = self.0.extra.get() else { return Some(None) };
-        match extra.grad.try_lock() {
-            Ok(grad) => Some(grad.clone()),
-            Err(TryLockError::Poisoned(grad)) => Some(grad.into_inner().clone()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        let grad = self.try_see_grad(|grad| grad.cloned());
+        grad_epoch::next();
+        grad
     }
 
     /// Sets the gradient. Returns false and does nothing if another thread has the lock.
@@ -73,6 +73,7 @@ impl Tensor {
         };
         grad_changes::note(self, slot.as_ref(), true);
         let old = std::mem::replace(&mut *slot, grad.cloned());
+        grad_epoch::next();
         drop(slot);
         drop(old);
         true
@@ -104,6 +105,7 @@ impl Tensor {
         let old = slot.clone();
         grad_changes::note(self, old.as_ref(), false);
         *slot = Some(change(old)?);
+        grad_epoch::next();
         Ok(())
     }
 }

@@ -59,6 +59,12 @@ pub fn end() -> GradChanges {
     CHANGES.take().unwrap_or_default()
 }
 
+/// True if this thread added to a `.grad` that was there before.
+pub fn has_sums() -> bool {
+    let is_sum = |change: &GradChange| !change.is_replaced && change.former.is_some();
+    CHANGES.with_borrow(|changes| changes.as_ref().is_some_and(|changes| changes.values().any(is_sum)))
+}
+
 /// Notes that a leaf's `.grad`, which is `old` until now, changes.
 #[inline]
 pub(super) fn note(leaf: &Tensor, old: Option<&Tensor>, is_replaced: bool) {

@@ -2,5 +2,6 @@
 
 pub mod grad;
 pub mod grad_changes;
+pub mod grad_epoch;
 pub mod grad_type;
 pub mod orphan;
