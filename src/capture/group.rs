@@ -56,6 +56,9 @@ pub(super) struct Member {
     pub language: Option<Language>,
 }
 
+/// What a member reads or writes (true), and the member's dimensions.
+type Reached = (Access, bool, Dims);
+
 /// Kernels that run in one pass.
 pub(super) struct Group {
     space: Space,
@@ -64,7 +67,7 @@ pub(super) struct Group {
     rows: Option<Rows>,
     members: Vec<Member>,
     /// What the members read and write (true) and their dimensions, by class of slots.
-    accesses: HashMap<usize, SmallVec<[(Access, bool, Dims); 2]>>,
+    accesses: HashMap<usize, SmallVec<[Reached; 2]>>,
     /// Operands in memory, as far as they are known before the end of the program.
     operands: HashSet<(usize, usize)>,
 }
@@ -184,9 +187,7 @@ impl Group {
         for (own, writes) in accesses(&member.counted) {
             let all = self.accesses.entry(classes[own.slot]).or_default();
             let shape = &member.counted.shape;
-            let is_known = |(other, written, of): &(Access, bool, Dims)| {
-                *written == writes && other == own && of == shape
-            };
+            let is_known = |(other, written, of): &Reached| *written == writes && other == own && of == shape;
             if !all.iter().any(is_known) {
                 all.push((own.clone(), writes, shape.clone()));
             }
@@ -255,7 +256,7 @@ pub(super) fn fuse(units: Vec<Unit>, slots: &[Facts]) -> (Vec<Unit>, Counts) {
                 Lowered::Code(code, first) => {
                     counts.groups += 1;
                     counts.instructions += code.code.instructions.len();
-                    fused.extend(units[first].take().map(|unit| unit.replaced(compile(code, slots))));
+                    fused.extend(units[first].take().map(|unit| unit.replaced(compile(*code, slots))));
                 }
             }
         }
@@ -270,7 +271,7 @@ enum Lowered {
     /// The only kernel itself.
     Alone(usize),
     /// Code, and the first unit of the group.
-    Code(Placed, usize),
+    Code(Box<Placed>, usize),
     /// Sums of columns, with their units.
     Sums(Vec<(usize, ColumnSum)>),
 }
@@ -432,7 +433,7 @@ impl Memory<'_> {
         code.operands = places.operands;
         let shaders = Shaders { of: shaders, levels, rows: group.rows };
         let placed = Placed { code, places: places.at, shaders, language: group.language };
-        Some(Lowered::Code(placed, first.unit))
+        Some(Lowered::Code(Box::new(placed), first.unit))
     }
 }
 

@@ -141,6 +141,7 @@ const FEW: usize = 64 << 10;
 const SHORTEST: usize = 8;
 
 /// A sum of the columns of a dense matrix.
+#[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "only shaders read it"))]
 #[derive(Clone)]
 pub struct ColumnSum {
     pub out: At,

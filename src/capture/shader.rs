@@ -36,6 +36,7 @@ pub(super) fn max_operands() -> usize {
 }
 
 /// What shaders need to know of a group's instructions.
+#[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "only shaders read it"))]
 pub(super) struct Shaders {
     pub of: Vec<Option<Shader>>,
     pub levels: Vec<Level>,
@@ -43,6 +44,7 @@ pub(super) struct Shaders {
 }
 
 /// What an instruction computes.
+#[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "only shaders read it"))]
 #[derive(Clone, Copy)]
 pub(super) enum Level {
     /// One value for each element.

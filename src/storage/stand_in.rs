@@ -45,11 +45,11 @@ impl Storage {
 
     /// A storage for `len` bytes of a device, without memory yet. Writes to it are counted in every mode.
     pub fn stand_in(len: usize, device: Device) -> Storage {
-        let bytes = match device {
-            #[cfg(feature = "gpu")]
-            Device::Gpu(..) => Bytes::Gpu(Buffer::nothing(len).into()),
-            _ => Bytes::Host(Replaceable::foreign(std::ptr::NonNull::<u8>::dangling().as_ptr())),
-        };
+        let host = || Bytes::Host(Replaceable::foreign(std::ptr::NonNull::<u8>::dangling().as_ptr()));
+        #[cfg(feature = "gpu")]
+        let bytes = if device.is_gpu() { Bytes::Gpu(Buffer::nothing(len).into()) } else { host() };
+        #[cfg(not(feature = "gpu"))]
+        let bytes = host();
         let stand_in = Storage::from_bytes(bytes, len, device);
         stand_in.0.version.store(0, Ordering::Relaxed);
         stand_in
@@ -127,12 +127,14 @@ impl Storage {
 
     /// Two numbers so that no other memory has a number between them; `None` if there is none.
     pub fn span(&self) -> Option<(usize, usize)> {
-        match &self.root().0.bytes {
-            #[cfg(feature = "gpu")]
-            Bytes::Gpu(buffer) => Some((buffer.get().id(), buffer.get().id() + 1)),
-            _ => self.address().map(|start| (start, start + self.len())),
+        if self.is_empty() {
+            return None;
         }
-        .filter(|_| !self.is_empty())
+        #[cfg(feature = "gpu")]
+        if let Bytes::Gpu(buffer) = &self.root().0.bytes {
+            return Some((buffer.get().id(), buffer.get().id() + 1));
+        }
+        self.address().map(|start| (start, start + self.len()))
     }
 
     /// The address of host memory, which is not read.
