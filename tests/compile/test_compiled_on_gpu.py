@@ -370,7 +370,7 @@ def test_constants_are_numbers():
 
 def test_reasons_are_those_of_the_host():
     def step(x):
-        return x * 2 if x.sum() > 0 else x
+        return x * 2 if x.tolist()[0] > 0 else x
 
     compiled = torch.compile(step)
     for _ in range(3):
