@@ -368,6 +368,21 @@ def test_constants_are_numbers():
     check(step, lambda: (randn(3, 4),))
 
 
+def test_decisions_read_the_gpu():
+    def step(x):
+        y = x * 2 + 1
+        if y.sum() > 0:
+            return y.sin()
+        return y.cos() + 1
+
+    compiled = torch.compile(step, fullgraph=True)
+    signs = [1, 1, 1, -1, -1, 1, -1, 1]
+    for sign in signs:
+        x = torch.full((4,), 3.0 * sign, device="cuda")
+        close(compiled(x), step(x))
+    assert explained(compiled).replays >= 3
+
+
 def test_reasons_are_those_of_the_host():
     def step(x):
         return x * 2 if x.tolist()[0] > 0 else x
