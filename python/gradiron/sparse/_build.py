@@ -109,8 +109,8 @@ def new(self: Tensor, *args: Any, device: Any = None, size: Any = None) -> Tenso
         return empty(args[0], self.dtype, place)
     if len(args) == 1 and isinstance(args[0], (tuple, list)) and all(isinstance(n, int) for n in args[0]):
         raise TypeError(
-            "SparseTensor.new(sequence) only accepts sizes.  Please use torch.sparse_coo_tensor() or construct a strided tensor "
-            "and convert it to sparse via to_sparse."
+            "SparseTensor.new(sequence) only accepts sizes.  Please use torch.sparse_coo_tensor() or construct a strided "
+            "tensor and convert it to sparse via to_sparse."
         )
     given = ", ".join(type(arg).__name__ for arg in args)
     raise TypeError(f"new() received an invalid combination of arguments - got ({given})")
