@@ -85,6 +85,11 @@ impl DType {
         matches!(self, U16 | U32 | U64 | F8E4M3 | F8E5M2 | C32)
     }
 
+    /// True if there are negative numbers.
+    pub const fn is_signed(self) -> bool {
+        !matches!(self, Bool | U8) && !self.is_wide_unsigned()
+    }
+
     /// The unsigned integers wider than a byte.
     pub const fn is_wide_unsigned(self) -> bool {
         matches!(self, U16 | U32 | U64)

@@ -125,6 +125,16 @@ impl Error {
         self
     }
 
+    /// An error with the same words, and of the same kind if that tells of a missing kernel.
+    pub fn again(&self) -> Error {
+        match *self.fault() {
+            Fault::NoKernel { op, dtype } => Fault::NoKernel { op, dtype }.into(),
+            Fault::NoKernelOf { op, dtype } => Fault::NoKernelOf { op, dtype }.into(),
+            Fault::NoShader { op, dtype } => Fault::NoShader { op, dtype }.into(),
+            _ => Error::runtime(self.to_string()),
+        }
+    }
+
     pub fn fault(&self) -> &Fault {
         &self.0
     }

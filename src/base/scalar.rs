@@ -108,6 +108,11 @@ impl Scalar {
         }
     }
 
+    /// An index or a size; a number that exceeds an `i64` becomes the largest, which no tensor reaches.
+    pub fn as_index(self) -> i64 {
+        if let Scalar::Unsigned(_) = self { i64::MAX } else { self.as_i64() }
+    }
+
     /// True if the number is in the range of `dtype`. Unsigned dtypes accept negative integers down to minus
     /// their maximum, as in PyTorch.
     pub fn fits(self, dtype: DType) -> bool {

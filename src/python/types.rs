@@ -65,7 +65,7 @@ impl PyDType {
     /// True for types with negative numbers.
     #[getter]
     fn is_signed(&self) -> bool {
-        !matches!(self.0, DType::U8 | DType::Bool) && !self.0.is_wide_unsigned()
+        self.0.is_signed()
     }
     /// The size of an element in bytes.
     #[getter]

@@ -341,6 +341,10 @@ pub fn reduce(fold: Reduction, x: &Body, dims: &[usize], dtype: DType) -> Result
     if x.dtype.is_stored_only() && matches!(fold, Reduction::Any | Reduction::All) {
         return reduce(fold, &converted(x, DType::Bool)?, dims, dtype);
     }
+    // Sums and products of unsigned integers have the bits of those of signed ones.
+    if x.dtype.is_wide_unsigned() && dtype == DType::I64 && matches!(fold, Reduction::Sum | Reduction::Prod) {
+        return reduce(fold, &converted(x, dtype)?, dims, dtype);
+    }
     let out = Body::new(&kept, dtype, x.device())?;
     if out.numel() > 0 {
         fork!(over [out], reads [x], with [fold, dims], cpu: done(cpu::reduce::reduce(fold, out.host()?, x.host()?, dims)),

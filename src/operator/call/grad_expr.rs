@@ -55,7 +55,7 @@ impl V {
             V::Tensor(t) => Ok(t),
             V::Scalar(s) => crate::operator::primitives::constant::scalar_tensor(s, None),
             V::Failed(e) => {
-                Err(Arc::try_unwrap(e).unwrap_or_else(|shared| Error::runtime(shared.to_string())))
+                Err(Arc::try_unwrap(e).unwrap_or_else(|shared| shared.again()))
             }
         }
     }

@@ -261,7 +261,7 @@ pub fn is_same_size(input: &Tensor, other: &Tensor) -> Result<bool> {
 ///     False
 #[operator(function, method, unrecorded)]
 pub fn is_signed(input: &Tensor) -> Result<bool> {
-    Ok(!matches!(input.dtype(), DType::Bool | DType::U8))
+    Ok(input.dtype().is_signed())
 }
 
 /// Tell whether two tensors are the same view of the same memory: storage, offset, shape and strides.

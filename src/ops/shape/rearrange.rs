@@ -354,7 +354,7 @@ pub fn narrow_at(input: &Tensor, dim: i64, #[elsewhere] start: &Tensor, length: 
     if start.ndim() > 0 || !start.dtype().is_int() {
         return Err(Error::runtime("start must be an 0-dim integral Tensor."));
     }
-    part(input, dim, start.item()?.as_i64(), length)
+    part(input, dim, start.item()?.as_index(), length)
 }
 
 /// `length` slices from `start` on (a view).
