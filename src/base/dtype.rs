@@ -34,12 +34,13 @@ pub enum Category {
 }
 
 use super::float8;
-use DType::{BF16, Bool, C32, C64, C128, F8E4M3, F8E5M2, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
+use DType::{
+    BF16, Bool, C32, C64, C128, F8E4M3, F8E5M2, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64,
+};
 
 impl DType {
-    pub const ALL: [DType; 18] = [
-        Bool, U8, I8, I16, I32, I64, U16, U32, U64, F8E4M3, F8E5M2, F16, BF16, F32, F64, C32, C64, C128,
-    ];
+    pub const ALL: [DType; 18] =
+        [Bool, U8, I8, I16, I32, I64, U16, U32, U64, F8E4M3, F8E5M2, F16, BF16, F32, F64, C32, C64, C128];
 
     /// The real ones for which there are kernels.
     pub const REAL: [DType; 10] = [Bool, U8, I8, I16, I32, I64, F16, BF16, F32, F64];

@@ -23,8 +23,7 @@ fn rounded<const FRACTION: u32, const BIAS: u32>(magnitude: u32) -> u32 {
     let normal = magnitude.wrapping_sub((127 - BIAS) << 23).wrapping_add(half) >> dropped;
     // Subnormal results: the sum with a number of the same ulp makes the hardware round at the right bit.
     let same_ulp = (128 - BIAS - FRACTION + 23) << 23;
-    let subnormal =
-        (f32::from_bits(magnitude) + f32::from_bits(same_ulp)).to_bits().wrapping_sub(same_ulp);
+    let subnormal = (f32::from_bits(magnitude) + f32::from_bits(same_ulp)).to_bits().wrapping_sub(same_ulp);
     if magnitude < (128 - BIAS) << 23 { subnormal } else { normal }
 }
 
@@ -73,7 +72,8 @@ mod tests {
     /// The nearest of the finite numbers, the even one of two.
     fn nearest(x: f32, numbers: &[f32]) -> u8 {
         let apart = |i: usize| (f64::from(numbers[i]) - f64::from(x)).abs();
-        let best = (0..numbers.len()).min_by(|&a, &b| apart(a).total_cmp(&apart(b)).then((a & 1).cmp(&(b & 1))));
+        let best =
+            (0..numbers.len()).min_by(|&a, &b| apart(a).total_cmp(&apart(b)).then((a & 1).cmp(&(b & 1))));
         best.map_or(0, |i| i as u8)
     }
 
@@ -81,7 +81,10 @@ mod tests {
     fn every_number_survives_and_others_are_rounded_to_the_nearest() {
         let e4m3: Vec<f32> = (0..0x7f).map(|bits| E4M3(bits).to_f32()).collect();
         let e5m2: Vec<f32> = (0..0x7c).map(|bits| E5M2(bits).to_f32()).collect();
-        assert_eq!((e4m3[0x7e], e4m3[1], e5m2[0x7b], e5m2[1]), (448.0, 2f32.powi(-9), 57344.0, 2f32.powi(-16)));
+        assert_eq!(
+            (e4m3[0x7e], e4m3[1], e5m2[0x7b], e5m2[1]),
+            (448.0, 2f32.powi(-9), 57344.0, 2f32.powi(-16))
+        );
         for bits in (0..0x4780_0000u32).step_by(0x3_ffff) {
             let x = f32::from_bits(bits);
             assert_eq!(E4M3::from_f32(x).0, nearest(x, &e4m3), "{x}");
@@ -89,10 +92,9 @@ mod tests {
             let expected = if x >= 61440.0 { 0x7c } else { nearest(x, &e5m2) };
             assert_eq!(E5M2::from_f32(x).0, expected, "{x}");
         }
-        for (numbers, from) in [
-            (&e4m3, (|x| E4M3::from_f32(x).0) as fn(f32) -> u8),
-            (&e5m2, |x| E5M2::from_f32(x).0),
-        ] {
+        for (numbers, from) in
+            [(&e4m3, (|x| E4M3::from_f32(x).0) as fn(f32) -> u8), (&e5m2, |x| E5M2::from_f32(x).0)]
+        {
             for (i, pair) in numbers.windows(2).enumerate() {
                 let middle = f32::midpoint(pair[0], pair[1]);
                 assert_eq!(usize::from(from(pair[0])), i);
@@ -106,8 +108,14 @@ mod tests {
     #[test]
     fn what_is_no_number_and_what_is_too_large() {
         let (nan, infinity) = (f32::NAN, f32::INFINITY);
-        assert_eq!([nan, -nan, infinity, -infinity, 1e9].map(|x| E4M3::from_f32(x).0), [0x7f, 0xff, 0x7e, 0xfe, 0x7e]);
-        assert_eq!([nan, -nan, infinity, -infinity, 1e9].map(|x| E5M2::from_f32(x).0), [0x7f, 0xff, 0x7c, 0xfc, 0x7c]);
+        assert_eq!(
+            [nan, -nan, infinity, -infinity, 1e9].map(|x| E4M3::from_f32(x).0),
+            [0x7f, 0xff, 0x7e, 0xfe, 0x7e]
+        );
+        assert_eq!(
+            [nan, -nan, infinity, -infinity, 1e9].map(|x| E5M2::from_f32(x).0),
+            [0x7f, 0xff, 0x7c, 0xfc, 0x7c]
+        );
         assert!(E4M3(0x7f).to_f32().is_nan() && E4M3(0xff).to_f32().is_nan() && E5M2(0x7d).to_f32().is_nan());
         assert_eq!((E5M2(0x7c).to_f32(), E5M2(0xfc).to_f32()), (infinity, -infinity));
         assert!(E4M3(0x80).to_f32().is_sign_negative());

@@ -120,7 +120,9 @@ impl Scalar {
             DType::Bool | DType::C32 | DType::C128 => return true,
             DType::U8 => (if let Scalar::Int(_) = self { -255.0 } else { 0.0 }, 255.0),
             DType::U16 => (if let Scalar::Int(_) = self { -65_535.0 } else { 0.0 }, 65_535.0),
-            DType::U32 => (if let Scalar::Int(_) = self { -f64::from(u32::MAX) } else { 0.0 }, f64::from(u32::MAX)),
+            DType::U32 => {
+                (if let Scalar::Int(_) = self { -f64::from(u32::MAX) } else { 0.0 }, f64::from(u32::MAX))
+            }
             // The largest float below 2 to the power of 64.
             DType::U64 => (0.0, 18_446_744_073_709_549_568.0),
             DType::I8 => (-128.0, 127.0),

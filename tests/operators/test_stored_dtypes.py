@@ -42,23 +42,77 @@ def wide(name, T):
     return x.to(kind), y.to(kind)
 
 
-def as_wide(case, name):
-    """The answer of a program that converts to a wide dtype and back."""
+def as_wide(case, name, kind):
+    """The answer of a program that converts to a wide dtype, and its result to the dtype `kind`."""
     x, y = wide(name, T)
-    dtype = getattr(T, name)
     result = eval(case, {"T": T, "x": x, "y": y, "t": x.dtype})
-    is_same_kind = isinstance(result, T.Tensor) and result.dtype is x.dtype and not (name == "complex32" and not result.is_complex())
-    return cases.told(result.to(dtype) if is_same_kind else result, T)
+    return cases.told(result.to(getattr(T, kind)) if isinstance(result, T.Tensor) else result, T)
 
 
 # What PyTorch computes and gradiron refuses, by name.
 REFUSED = {
     "uint16": [],
     "uint32": [],
-    "uint64": [],
-    "float8_e4m3fn": [],
-    "float8_e5m2": [],
-    "complex32": [],
+    "uint64": [
+        "T.maximum(x,y)",
+        "T.minimum(x,y)",
+        "T.fmax(x,y)",
+        "x.clamp(1,2)",
+        "x.clamp(min=y)",
+        "x.relu()",
+        "T.nn.functional.relu(x)",
+        "x.clamp(-1, 5)",
+    ],
+    "float8_e4m3fn": [
+        "x.index_put((T.tensor([0,2]),),y[:2],accumulate=True)",
+        "x*y",
+        "x.abs()",
+        "x.view(2,2)@y.view(2,2)",
+        "T.outer(x,y)",
+        "T.nn.functional.linear(x.view(2,2),y.view(2,2))",
+    ],
+    "float8_e5m2": [
+        "x.index_put((T.tensor([0,2]),),y[:2],accumulate=True)",
+        "x*y",
+        "x.abs()",
+        "x.view(2,2)@y.view(2,2)",
+        "T.outer(x,y)",
+        "T.nn.functional.linear(x.view(2,2),y.view(2,2))",
+    ],
+    "complex32": [
+        "x.index_add(0,T.tensor([0,2]),y[:2])",
+        "x.index_put((T.tensor([0,2]),),y[:2],accumulate=True)",
+        "T.allclose(x,y)",
+        "T.isclose(x,y)",
+        "x+y",
+        "x-y",
+        "x*y",
+        "x+1",
+        "x*2",
+        "x+1.5",
+        "-x",
+        "x.abs()",
+        "x.sgn()",
+        "x.add_(1)",
+        "x.mul_(2)",
+        "x.add_(y)",
+        "x.addcmul(x,y)",
+        "T.outer(x,y)",
+        "x.neg()",
+        "T.diff(x)",
+        "x.dist(y)",
+        "x+T.tensor([1])",
+        "x+T.tensor([1],dtype=T.uint8)",
+        "x+T.tensor([1],dtype=T.int8)",
+        "x+T.tensor(1)",
+        "T.tensor([1,2,3,4])+x",
+        "T.add(x,y,out=T.empty(4,dtype=t))",
+        "T.rsub(x,1)",
+        "1-x",
+        "x * -1",
+        "x * 70000",
+        "x.neg() + 0",
+    ],
 }
 
 
@@ -69,20 +123,22 @@ def test_it_is_as_pytorch_says(case, name):
     if not refused(expected) and not refused(found):
         assert close(found, expected)
     elif refused(expected) and refused(found):
-        if "not implemented for" not in found["message"]:
+        if not any("not implemented for" in answer["message"] for answer in (found, expected)):
             assert found == expected
     elif refused(found):
         assert case in REFUSED[name] and "not implemented for" in found["message"], found
     else:
         # PyTorch has no kernel: what is moved, compared or summed here are the same numbers.
         assert "not implemented for" in expected["message"], (found, expected)
-        assert close(found, as_wide(case, name)), found
+        assert close(found, as_wide(case, name, found[0] if isinstance(found, list) else "")), found
 
 
 @pytest.mark.gradiron
 def test_what_is_refused_is_listed():
     for name, listed in REFUSED.items():
-        refusals = [case for case in cases.CASES if refused(cases.answer(case, name, T)) and not refused(GOLDEN_ANSWERS[name][case])]
+        refusals = [
+            case for case in cases.CASES if refused(cases.answer(case, name, T)) and not refused(GOLDEN_ANSWERS[name][case])
+        ]
         assert refusals == listed
 
 
@@ -144,7 +200,13 @@ def test_layouts_and_sizes(name, shape):
     x = values.to(dtype)
     turned = x.movedim(0, -1) if shape else x
     expected = values.movedim(0, -1) if shape else values
-    for made in (turned, turned.contiguous(), turned.clone(), T.empty(turned.shape, dtype=dtype).copy_(turned), turned.to(T.float32)):
+    for made in (
+        turned,
+        turned.contiguous(),
+        turned.clone(),
+        T.empty(turned.shape, dtype=dtype).copy_(turned),
+        turned.to(T.float32),
+    ):
         assert made.to(T.int64).tolist() == expected.tolist()
     if shape:
         assert T.cat([turned, turned]).to(T.int64).tolist() == T.cat([expected, expected]).tolist()

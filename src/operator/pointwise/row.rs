@@ -164,7 +164,11 @@ impl Pointwise {
     /// Rounds a number next to operands of `dtype`, if this row does so.
     #[inline]
     pub fn beside(&self, at: usize, number: Scalar, dtype: DType) -> Scalar {
-        if (dtype.is_half() || dtype.is_float8()) && self.rounds_number(at) { number.rounded(dtype) } else { number }
+        if (dtype.is_half() || dtype.is_float8()) && self.rounds_number(at) {
+            number.rounded(dtype)
+        } else {
+            number
+        }
     }
 
     /// True if this row rounds a number at this place to the half dtype of its tensors.

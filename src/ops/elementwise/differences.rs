@@ -207,6 +207,7 @@ pub fn signbit(input: &Tensor) -> Result<Tensor> {
             let signs = Tensor::new(no_grad(|| a::copysign(Scalar::Float(1.0), input))?);
             a::lt(&signs, Scalar::Int(0))
         }
+        dtype if dtype.is_wide_unsigned() => a::ne(input, input),
         _ => a::lt(input, Scalar::Int(0)),
     }
 }
