@@ -193,6 +193,15 @@ def test_memory_is_shared_by_dlpack(name):
 
 
 @pytest.mark.parametrize("name", cases.DTYPES)
+def test_memory_of_a_buffer_is_shared(name):
+    memory = bytearray(bytes(cases.operands(name, T)[0].view(T.uint8).tolist()))
+    x = T.frombuffer(memory, dtype=getattr(T, name))
+    assert same(x, cases.operands(name, T)[0])
+    x[0] = 2
+    assert memory == bytes(x.view(T.uint8).tolist())
+
+
+@pytest.mark.parametrize("name", cases.DTYPES)
 @pytest.mark.parametrize("shape", [(), (1,), (5,), (33, 7), (3, 40, 11), (0, 4)])
 def test_layouts_and_sizes(name, shape):
     dtype = getattr(T, name)
@@ -277,6 +286,14 @@ def test_the_gpu_moves_and_refuses_the_rest(name):
     assert same(x.cpu(), here) and same(x[index].cpu(), here[[2, 0]]) and same(x[1:].clone().cpu(), here[1:])
     assert same(T.cat([x, x]).cpu(), T.cat([here, here])) and same(T.full_like(x, 2).cpu(), T.full_like(here, 2))
     assert x[2].item() == here[2].item() and x.tolist() == here.tolist()
+    wide = x.cpu().to(T.complex64 if x.is_complex() else T.float32)
+    assert same(here.to("cuda", wide.dtype).cpu(), wide) and same(
+        wide.to("cuda", x.dtype).cpu(), here.to(wide.dtype).to(x.dtype)
+    )
+    assert same(wide.cuda().zero_().copy_(here).cpu(), wide) and same(T.zeros_like(wide).copy_(x), wide)
+    assert same(T.zeros_like(here).copy_(wide.cuda()), wide.to(x.dtype)) and same(
+        T.zeros_like(x).copy_(wide).cpu(), wide.to(x.dtype)
+    )
     if name == "complex32":  # its parts are float16
         assert same(x.to(T.float32).cpu(), here.to(T.float32)) and same((x == y).cpu(), here == y.cpu())
         return

@@ -131,6 +131,9 @@ pub fn carry(out: &Body, src: &Body) -> Result<()> {
     if !on_host && out.dtype.is_complex() != src.dtype.is_complex() {
         return copy_part(out, src);
     }
+    if !on_host && to == from && (out.dtype.is_stored_only() || src.dtype.is_stored_only()) {
+        return no_shader("copy", if src.dtype.is_stored_only() { src.dtype } else { out.dtype });
+    }
     if to == from {
         if access::is_captured() && !(out.dtype.is_stored_only() || src.dtype.is_stored_only()) {
             capture::describe(Formula::Copy, out, &[capture::Input::Body(src)])?;
@@ -181,6 +184,15 @@ fn transfer(out: &Body, src: &Body) -> Result<()> {
     use crate::gpu;
     let dense = |body: &Body| body.layout.is_contiguous();
     let bytes = src.numel() * src.dtype.size();
+    // Elements that are only stored are converted on the host, where they lie or go.
+    if out.dtype != src.dtype && (out.dtype.is_stored_only() || src.dtype.is_stored_only()) {
+        if src.device().is_cpu() {
+            return carry(out, &converted(src, out.dtype)?);
+        }
+        let landing = Body::new(src.shape(), src.dtype, out.device())?;
+        carry(&landing, src)?;
+        return carry(out, &landing);
+    }
     if src.device().is_cpu() {
         let host = if dense(src) { src.clone() } else { duplicate(src)? };
         let landing = if dense(out) && out.dtype == src.dtype {

@@ -112,7 +112,7 @@ fn run_kernel(
                 _ => bodies::no_shader(name, out.dtype),
             };
         }
-        return execute_gpu(expr, compute, out, inputs);
+        return execute_gpu(expr, compute, out, inputs).map_err(|error| error.of_operator(name));
     }
     // A function of the parts uses the vectorized real kernel.
     if let (true, Some(row), [Input::Body(x)]) = (compute.is_complex(), expr.of_parts, inputs) {
