@@ -22,18 +22,18 @@ def settled(observer: Observer, stores: list[tuple[str, Any, Any, Any]], result:
     if not observer.read_numbers:
         return result
     for kind, owner, key, value in stores:
-        if not isinstance(value, ReadNumber):
-            _ordinary(value, set())
-        elif kind == "append":
-            owner[:] = [float.__pos__(value) if each is value else each for each in owner]
+        number = _ordinary(value, set())
+        if number is value:
+            continue
+        if kind == "append":
+            owner[:] = [number if each is value else each for each in owner]
         elif kind == "set_item" and owner.get(key) is value:
-            owner[key] = float.__pos__(value)
+            owner[key] = number
         elif kind == "set_attr" and getattr(owner, key, None) is value:
-            object.__setattr__(owner, key, float.__pos__(value))
+            object.__setattr__(owner, key, number)
     for (kind, _, _), (owner, _) in observer.reads.items():
-        number = cell_contents(owner) if kind == "cell" else None
-        if isinstance(number, ReadNumber):
-            owner.cell_contents = float.__pos__(number)
+        if kind == "cell" and isinstance(cell_contents(owner), ReadNumber):
+            owner.cell_contents = _ordinary(cell_contents(owner), set())
     for module, names in observer.stored_globals.values():
         for name in names:
             stored = module.get(name)
