@@ -201,7 +201,7 @@ def _contains(o: Observer, owner: Any, value: Any) -> bool:
 def decided(o: Observer, value: Tensor, truth: bool) -> Any:
     """Return the number in a tensor, or its truth: a replay in which it is another one gives up. The tensor itself if that
     cannot be."""
-    if value.numel() != 1 or not value.is_cpu or value.layout is not strided:
+    if value.numel() != 1 or value.is_meta or value.layout is not strided:
         o.stop("it decides by the elements of a tensor")
         return value
     found = _core.decide(value, truth)
@@ -213,7 +213,7 @@ def decided(o: Observer, value: Tensor, truth: bool) -> Any:
 
 def number(o: Observer, value: Tensor) -> Any:
     """Return `value.item()`, observed."""
-    if value.numel() != 1 or not value.is_cpu or value.layout is not strided or value.is_complex():
+    if value.numel() != 1 or value.is_meta or value.layout is not strided or value.is_complex():
         o.stop("it reads the elements of a tensor")
         return value.item()
     o.use(value)
