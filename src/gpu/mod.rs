@@ -2,7 +2,8 @@
 //! the first call. An operator without a shader for a dtype raises; nothing is moved to the CPU implicitly.
 //!
 //! `shader` writes WGSL. `device` holds the adapter, its memory, its compiled shaders and its queue: a launch is recorded, and
-//! only a read waits. `launch` turns shapes into parameters, and keeps launches. `kernels` has one file for each kind, named as in `src/cpu`.
+//! only a read waits. `launch` turns shapes into parameters, and keeps launches. `kernels` has one file for each kind, named as
+//! in `src/cpu`.
 
 mod device;
 mod kernels;
