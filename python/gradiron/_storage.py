@@ -28,7 +28,7 @@ class UntypedStorage:
         True
     """
 
-    __slots__ = ("__weakref__", "_seen")
+    __slots__ = ("__dict__", "__weakref__", "_seen")
 
     def __init__(self, source: Tensor | int | list[int] = 0, *, device: Any = None) -> None:
         if isinstance(source, Tensor):
@@ -184,6 +184,9 @@ class UntypedStorage:
         return UntypedStorage(self._all.clone())
 
     size = __len__ = nbytes
+
+    def __sizeof__(self) -> int:
+        return super().__sizeof__() + self.nbytes()
 
     def __getitem__(self, index: int | slice) -> int | UntypedStorage:
         if isinstance(index, slice):

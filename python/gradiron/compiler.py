@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps as _wraps
 from typing import Any
 
 from ._compile.entry import check_options as _check_options
@@ -105,7 +106,13 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
     if fn is None:
         return lambda given: disable(given, recursive, reason=reason)
     fn = getattr(fn, "_torchdynamo_orig_callable", fn)
-    fn._gradiron_disabled = reason if reason is not None else True
+    why = reason if reason is not None else True
+    try:
+        fn._gradiron_disabled = why
+    except AttributeError:  # A bound method or a built-in function takes no attribute; a function around it does.
+        taken = fn
+        fn = _wraps(taken)(lambda *args, **kwargs: taken(*args, **kwargs))
+        fn._gradiron_disabled = why
     return fn
 
 

@@ -366,9 +366,11 @@ def resolve_name(f: Any) -> str | None:
         'torch.exp'
     """
     try:
-        return _names().get(f) or getattr(f, "__name__", None)
+        known = _names().get(f)
     except TypeError:
         return None
+    name: str | None = getattr(f, "__name__", None)
+    return known or (f"torch.Tensor.{name}" if getattr(f, "__objclass__", None) is Tensor else name)
 
 
 @functools.lru_cache(None)

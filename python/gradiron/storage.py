@@ -131,6 +131,9 @@ class TypedStorage:
 
     __len__ = _size = size
 
+    def __sizeof__(self) -> int:
+        return super().__sizeof__() + self.nbytes()
+
     def data_ptr(self) -> int:
         """Return the address of the first element."""
         return self._untyped_storage.data_ptr()

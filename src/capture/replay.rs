@@ -352,6 +352,8 @@ impl Program {
         tensor: &Tensor,
         made: &mut [Option<Tensor>],
     ) -> std::result::Result<FirstGrad, &'static str> {
+        // A replay that looks at a `.grad` is nobody who comes to hold it.
+        let seen = || tensor.try_see_grad(|grad| grad.cloned());
         match &effect.needed {
             Needed::Nothing => {
                 let (Left::New(recipe), Some(fresh)) = (effect.left, effect.again) else {
@@ -371,12 +373,12 @@ impl Program {
                 made[recipe] = tensor.sole_grad(is_like);
                 Ok(if made[recipe].is_some() { FirstGrad::Reused } else { FirstGrad::Ignored })
             }
-            Needed::Absent => match tensor.try_grad() {
+            Needed::Absent => match seen() {
                 Some(None) => Ok(FirstGrad::Ignored),
                 Some(Some(_)) => Err("a tensor has a .grad that had none"),
                 None => Err(BUSY),
             },
-            Needed::Present(form, _) => match tensor.try_grad() {
+            Needed::Present(form, _) => match seen() {
                 Some(Some(grad)) if form.matches(&grad.body()) && !grad.requires_grad() => {
                     Ok(FirstGrad::Found(grad))
                 }

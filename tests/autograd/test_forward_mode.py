@@ -467,9 +467,14 @@ def test_setup_context_and_saved_outputs(dual):
         def jvp(ctx, v):
             square, nothing = ctx.saved_tensors
             assert nothing is None
+            assert_values(ctx.saved_for_forward[0], square.tolist())
+            assert len(ctx.saved_for_forward) == 2 and ctx.saved_for_forward[1] is None
+            contexts.append(ctx)
             return 3 * square * v, None
 
+    contexts = []
     cube, square = Cube.apply(dual)
+    assert not contexts[0].saved_for_forward
     assert_values(tangent(cube), [30.0, 240.0, 810.0])
     assert tangent(square) is None
 

@@ -461,3 +461,27 @@ def test_methods_called_by_way_of_tensor():
             assert repr(found) == repr(expected)
     assert T.Tensor.to(coo, T.float64, copy=True).layout is T.sparse_coo
     assert not T.Tensor.detach(coo).requires_grad
+
+
+def test_former_constructor():
+    x = T.eye(3).to_sparse()
+    at, held = x._indices(), T.ones(3, dtype=T.float64)
+    made = x.new(at, held, (4, 4))
+    assert made.is_sparse and made.shape == (4, 4) and made.dtype is T.float64
+    assert x.new(at, held).to_dense().tolist() == T.eye(3).tolist()
+    assert x.new().shape == (0,) and x.new(2, 3).shape == x.new(T.Size([2, 3])).shape == x.new(size=(2, 3)).shape == (2, 3)
+    assert x.double().new(2)._nnz() == 0 and x.double().new(2).dtype is T.float64
+    with pytest.raises(TypeError, match="SparseTensor.new.sequence. only accepts sizes"):
+        x.new((2, 3))
+    for wrong in (T.ones(3), x, "a"):
+        with pytest.raises(TypeError, match=r"new\(\) received an invalid combination of arguments - got \("):
+            x.new(wrong)
+
+
+def test_an_empty_tensor_takes_another_shape():
+    like = T.sparse_coo_tensor([[0]], T.ones(1, 2), (3, 2), check_invariants=True)
+    x = T.eye(3).to_sparse().new().double()
+    assert x.resize_as_(like) is x and x.shape == (3, 2) and x.dtype is T.float64
+    assert (x.sparse_dim(), x.dense_dim(), x._nnz()) == (1, 1, 0) and x._values().shape == (0, 2)
+    with pytest.raises(NotImplementedError, match="Could not run 'aten::resize"):
+        x.resize_as_(T.eye(3))

@@ -3,6 +3,7 @@
 import copy
 import gc
 import pathlib
+import sys
 
 import numpy as np
 import pytest
@@ -91,6 +92,16 @@ def test_sizes_of_a_storage():
         storage.resize_(-1)
     assert storage.resize_(0).tolist() == []
     assert T.UntypedStorage(4).nbytes() == 4 and T.UntypedStorage().nbytes() == 0
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+def test_sizes_of_storages_count_their_bytes():
+    few, many = T.ones(3), T.ones(1000)
+    assert sys.getsizeof(many.untyped_storage()) - sys.getsizeof(few.untyped_storage()) == 3988
+    assert sys.getsizeof(many.storage()) - sys.getsizeof(few.storage()) == 3988
+    storage = few.untyped_storage()
+    storage.owner = "me"
+    assert few.untyped_storage().owner == "me"
 
 
 def test_bytes_of_a_storage():

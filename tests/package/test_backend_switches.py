@@ -122,6 +122,7 @@ def test_marks_for_a_compiler():
         return x
 
     assert f(3) == 3
+    assert T.compiler.disable(layer.ignored)() == 2 and T.compiler.disable(len)([1]) == 1
 
 
 @pytest.mark.gradiron

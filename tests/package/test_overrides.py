@@ -79,6 +79,42 @@ def test_operators_between_a_tensor_and_a_wrapper():
         (w + x, T.Tensor.add),
     ]:
         assert done[0] == func and done[2][0] is x and done[2][1] is w
+    for done, name in [(x**w, "pow"), (w**x, "__rpow__"), (x // w, "__floordiv__")]:
+        assert done[0].__name__ == name and done[2][0] is x and done[2][1] is w
+    assert (w / x)[2] == (x, w)
+
+
+def test_indices_and_values_that_override():
+    seen = []
+
+    class Asked:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append((func, types, args))
+            return 5
+
+    class Mine(T.Tensor):
+        pass
+
+    x, a = T.ones(2), Asked()
+    for _ in range(2):  # Without and with a class of tensors that overrides.
+        assert x[a] == 5 and x[None, a] == 5
+        x[0] = a
+        x[a] = 1
+        x[..., a] = 1
+        x **= a
+        x = T.ones(2)
+        assert [call[0] for call in seen] == [T.Tensor.__getitem__] * 2 + [T.Tensor.__setitem__] * 3 + [T.Tensor.pow_]
+        assert all(call[1] == (Asked,) for call in seen[:5])
+        assert [call[2][1:] for call in seen[:5]] == [(a,), ((None, a),), (0, a), (a, 1), ((..., a), 1)]
+        assert x.tolist() == [1, 1]
+        seen.clear()
+        index = T.tensor([1]).as_subclass(Mine)
+        assert type(x[index]) is Mine and type(x**index) is Mine and type(x[1]) is T.Tensor
+    with pytest.raises(IndexError):
+        x[5]
+    with pytest.raises(TypeError, match="Multiple dispatch failed for 'torch.Tensor.__getitem__'"):
+        x[Refusing()]
 
 
 def test_nobody_takes_the_call():
@@ -289,6 +325,12 @@ def test_modes_see_every_operator():
     with Mode() as outer, Mode():
         T.add(x, 1)
     assert isinstance(outer, Mode) and len(seen) == 5
+    seen.clear()
+    with Mode():
+        x[0] = x[1]
+        x**2, 2**x, 2 / x, -x, abs(x), ~(x > 0)
+    names = "__getitem__ __setitem__ pow __rpow__ __rdiv__ neg abs gt __invert__"
+    assert [func.__name__.replace("__rtruediv__", "__rdiv__") for func in seen] == names.split()
 
 
 def test_helpers():

@@ -26,6 +26,10 @@ def test_parts_of_functional():
     a, b = f._construct_standard_basis_for((T.zeros(2, 2), T.zeros(1, dtype=T.float64)), (4, 1))
     assert a.shape == (5, 4) and b.shape == (5, 1) and b.dtype is T.float64
     assert T.cat([a.double(), b], 1).tolist() == T.eye(5).tolist()
+    assert f._as_tuple(a) == (a,) and f._as_tuple([a]) == (a,)
+    assert f._as_tuple(a, "inputs", "jacobian") == (False, (a,)) and f._as_tuple((a,), "inputs", "jacobian") == (True, (a,))
+    with pytest.raises(TypeError, match="The inputs given to jacobian must be either a Tensor or a tuple of Tensors"):
+        f._as_tuple([a], "inputs", "jacobian")
     x = T.ones(1, requires_grad=True) * 2
     assert not f._grad_postprocess(((x,),), False)[0][0].requires_grad and f._grad_postprocess((x,), True)[0] is x
     rows = ((1,), (2,))
@@ -123,6 +127,7 @@ def test_xpu():
 def test_scripted_things_are_what_they_are_asked_for():
     model = T.jit.script(nn.Sequential(nn.Linear(2, 1)))
     assert isinstance(model, T.jit.ScriptModule) and not isinstance(nn.Linear(2, 1), T.jit.ScriptModule)
+    assert model.original_name == "Sequential"
     assert issubclass(T.jit.Error, Exception) and not isinstance(len, T.jit.ScriptFunction)
     if NAME != "torch":
         assert isinstance(T.jit.script(lambda x: x), T.jit.ScriptFunction)

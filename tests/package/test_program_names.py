@@ -93,7 +93,7 @@ def test_an_assertion_for_compilers():
 
 
 def test_transforms_are_told():
-    assert not T._C._are_functorch_transforms_active() and T._C._get_tracing_state() is None
+    assert not T._C._are_functorch_transforms_active() and T._C._get_tracing_state() is None and not T._C._is_tracing()
     seen = []
     T.func.vmap(lambda x: seen.append(T._C._are_functorch_transforms_active()) or x)(T.ones(2))
     assert seen == [True]

@@ -37,6 +37,11 @@ def _get_tracing_state() -> None:
     return None
 
 
+def _is_tracing() -> bool:
+    """Return `False`, as nothing is traced."""
+    return False
+
+
 def _are_functorch_transforms_active() -> bool:
     """Whether a `vmap` is running; other transforms see the tensors themselves."""
     return _core.vmap_depth() > 0

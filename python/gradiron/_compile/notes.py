@@ -50,7 +50,7 @@ def _note_call(frame: types.FrameType) -> bool:
 
 
 # One of the module, because Python may still call one that was replaced a moment ago.
-_profile = _core.CallWatch(_note_call)
+_profile = _core.CallWatch(_note_call).notice
 
 
 def observe_code(code: types.CodeType, original: types.CodeType) -> None:

@@ -396,6 +396,13 @@ def _gradients(outputs: Tensors, inputs: Sequence[Tensor], start: Tensors | None
 # --- by the names that packages import ---
 
 
+def _as_tuple(inp: Any, arg_name: str | None = None, fn_name: str | None = None) -> Any:
+    """A value as a tuple; by names of an argument and a function also whether it was one, and checked to be of tensors."""
+    if arg_name is None and fn_name is None:
+        return inp if isinstance(inp, tuple) else tuple(inp) if isinstance(inp, list) else (inp,)
+    return isinstance(inp, tuple), _tensors(inp, str(arg_name), str(fn_name))
+
+
 def _construct_standard_basis_for(tensors: Sequence[Tensor], tensor_numels: Sequence[int]) -> Tensors:
     """The unit vectors of the space of all tensors together, as one batch for each."""
     if len(tensors) != len(tensor_numels):

@@ -95,6 +95,27 @@ def empty(size: Any, dtype: Any = None, device: Any = None, dense_dim: int = 0) 
     return make(at, _core.empty([0, *size[wide:]], dtype=dtype, device=device), size, True)
 
 
+def new(self: Tensor, *args: Any, device: Any = None, size: Any = None) -> Tensor:
+    """`Tensor.new`, the former constructor: of a size, or of indices and values."""
+    place = self.device if device is None else device
+    if not args and size is not None:
+        args = (Size(size),)
+    if len(args) in (2, 3) and all(isinstance(arg, Tensor) for arg in args[:2]):
+        at, held = args[:2]
+        return sparse_coo_tensor(at, held, *args[2:], dtype=held.dtype, device=place)
+    if all(isinstance(arg, int) for arg in args):
+        return empty(args or (0,), self.dtype, place)
+    if len(args) == 1 and isinstance(args[0], Size):
+        return empty(args[0], self.dtype, place)
+    if len(args) == 1 and isinstance(args[0], (tuple, list)) and all(isinstance(n, int) for n in args[0]):
+        raise TypeError(
+            "SparseTensor.new(sequence) only accepts sizes.  Please use torch.sparse_coo_tensor() or construct a strided "
+            "tensor and convert it to sparse via to_sparse."
+        )
+    given = ", ".join(type(arg).__name__ for arg in args)
+    raise TypeError(f"new() received an invalid combination of arguments - got ({given})")
+
+
 def _size_of(at: Tensor, held: Tensor) -> list[int]:
     if at.dim() != 2:
         raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(at.shape)}")

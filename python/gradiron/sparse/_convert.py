@@ -8,7 +8,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .._tensor import parse_to
-from ._tensor import CooTensor, SparseTensor, is_coo, make
+from ._tensor import CooTensor, SparseTensor, is_coo, make, unsupported
 
 
 def to(x: SparseTensor, *args: Any, **kwargs: Any) -> Any:
@@ -66,6 +66,14 @@ def copy_(x: Any, src: Any, non_blocking: bool = False) -> CooTensor:
     if x.shape != src.shape:
         raise RuntimeError(f"copy_(): sizes of the sparse tensors differ: {list(x.shape)} and {list(src.shape)}")
     return replaced(x, clone(src))
+
+
+def resize_as_(x: CooTensor, other: Any, memory_format: Any = None) -> CooTensor:
+    """Gives a tensor that holds nothing another's shape."""
+    if not is_coo(other) or x._at.shape[1]:
+        raise unsupported("resize_as_", (x,))
+    x.data = make(other._at[:, :0], _core.convert(other._held.detach()[:0], x.dtype, x.device, True), other.shape, True)
+    return x
 
 
 def zero_(x: CooTensor) -> CooTensor:

@@ -27,8 +27,9 @@ const RUN: [usize; 2] = [192, 512];
 const TRANSPOSED: [[usize; 2]; 2] = [[32, 384], [64, 1024]];
 /// Up to this many results, `gemm` multiplies dense rows and columns as dot products in many lanes.
 const DOTS: usize = 256;
-/// Up to this size in every dimension, packing costs more than the product.
-const TINY: usize = 8;
+/// Up to this many multiplications, and this many terms, planning and packing in `gemm` cost more than the product.
+const SMALL_WORK: usize = 8192;
+const SMALL_SUM: usize = 32;
 /// Number of terms of a dot product that are summed in the element type before they are added in f64.
 const DOT_BLOCK: usize = 16_384;
 const LANES: usize = 64;
@@ -83,8 +84,11 @@ pub unsafe fn product<T: Float>(
     let [or, oc] = s.out;
     // SAFETY: the caller's contract.
     unsafe {
-        if s.m <= TINY && s.n <= TINY && s.k <= TINY {
-            tiny(s, out, a, b, alpha, beta);
+        let is_small = s.work() <= SMALL_WORK && s.k <= SMALL_SUM && s.m > 1 && s.n > 1;
+        if is_small && s.n > 8 {
+            small::<T, 16>(s, out, a, b, alpha, beta);
+        } else if is_small || s.m.max(s.n).max(s.k) <= 8 {
+            small::<T, 8>(s, out, a, b, alpha, beta);
         } else if s.n == 1 && (s.a[0] == 1 || s.a[1] == 1 || s.m == 1) {
             return vector(s.m, s.k, out, or, a, s.a, b, s.b[0], alpha, beta, threads);
         } else if s.m == 1 && (s.b[0] == 1 || s.b[1] == 1) {
@@ -257,26 +261,76 @@ unsafe fn store<T: Float>(out: *mut T, value: T, alpha: T, beta: T) {
 }
 
 simd_fn! {
-    /// A tiny product, by a zero-padded copy of the right matrix, so that every row is one short vector.
-    unsafe fn tiny<T: Float>(s: &Sizes, out: *mut T, a: *const T, b: *const T, alpha: T, beta: T) {
-        let mut right = [[T::ZERO; TINY]; TINY];
-        for p in 0..s.k {
-            for j in 0..s.n {
-                right[p % TINY][j % TINY] = *b.add(p * s.b[0] + j * s.b[1]);
-            }
-        }
-        for i in 0..s.m {
-            let row = a.add(i * s.a[0]);
-            let mut sums = [T::ZERO; TINY];
-            for p in 0..s.k {
-                let x = *row.add(p * s.a[1]);
-                for j in 0..TINY {
-                    sums[j] += x * right[p % TINY][j];
+    /// A small product, `WIDTH` columns at a time, by a zero-padded copy of these columns of the right matrix.
+    unsafe fn small<T: Float; WIDTH>(
+        s: &Sizes,
+        out: *mut T,
+        a: *const T,
+        b: *const T,
+        alpha: T,
+        beta: T,
+    ) {
+        for first in (0..s.n).step_by(WIDTH) {
+            let width = WIDTH.min(s.n - first);
+            let mut right = [[T::ZERO; WIDTH]; SMALL_SUM];
+            for p in 0..s.k.min(SMALL_SUM) {
+                let from = b.add(p * s.b[0] + first * s.b[1]);
+                if width == WIDTH && s.b[1] == 1 {
+                    right[p] = from.cast::<[T; WIDTH]>().read_unaligned();
+                } else {
+                    for j in 0..width {
+                        right[p][j] = *from.add(j * s.b[1]);
+                    }
                 }
             }
-            let to = out.add(i * s.out[0]);
-            for j in 0..s.n {
-                store(to.add(j * s.out[1]), sums[j % TINY], alpha, beta);
+            let mut i = 0;
+            while i + 4 <= s.m {
+                rows::<T, WIDTH, 4>(s, i, first, width, &right, out, a, alpha, beta);
+                i += 4;
+            }
+            while i < s.m {
+                rows::<T, WIDTH, 1>(s, i, first, width, &right, out, a, alpha, beta);
+                i += 1;
+            }
+        }
+    }
+}
+
+/// `ROWS` rows of a small product, from row `i` on, in the columns from `first` on.
+#[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "a part of the loops of `small`")]
+unsafe fn rows<T: Float, const WIDTH: usize, const COUNT: usize>(
+    s: &Sizes,
+    i: usize,
+    first: usize,
+    width: usize,
+    right: &[[T; WIDTH]; SMALL_SUM],
+    out: *mut T,
+    a: *const T,
+    alpha: T,
+    beta: T,
+) {
+    // SAFETY: the caller's rows and columns are inside the matrices.
+    unsafe {
+        let mut sums = [[T::ZERO; WIDTH]; COUNT];
+        for p in 0..s.k.min(SMALL_SUM) {
+            for r in 0..COUNT {
+                let x = *a.add((i + r) * s.a[0] + p * s.a[1]);
+                for j in 0..WIDTH {
+                    sums[r][j] += x * right[p][j];
+                }
+            }
+        }
+        for r in 0..COUNT {
+            let to = out.add((i + r) * s.out[0] + first * s.out[1]);
+            if width == WIDTH && s.out[1] == 1 {
+                for j in 0..WIDTH {
+                    store(to.add(j), sums[r][j], alpha, beta);
+                }
+            } else {
+                for j in 0..width.min(WIDTH) {
+                    store(to.add(j * s.out[1]), sums[r][j], alpha, beta);
+                }
             }
         }
     }

@@ -172,12 +172,23 @@ impl<'py> OverrideCall<'_, 'py> {
     pub fn of_slot(
         slot: &'static str,
         own: &Bound<'py, PyAny>,
-        other: &Bound<'py, PyAny>,
+        others: &[Bound<'py, PyAny>],
     ) -> Option<PyResult<Bound<'py, PyAny>>> {
         let py = own.py();
         let function = || Ok(PyString::new(py, slot).into_any());
-        let given = [other.clone()];
-        OverrideCall { py, function: &function, receiver: Some(own), given: &given, keywords: &[] }.taken()
+        OverrideCall { py, function: &function, receiver: Some(own), given: others, keywords: &[] }.taken()
+    }
+
+    /// Offers the reading or writing of a tensor's part, by the name of its slot.
+    #[cold]
+    pub fn of_part(
+        slot: &'static str,
+        own: &Bound<'py, PyAny>,
+        given: &[Bound<'py, PyAny>],
+    ) -> Option<PyResult<Bound<'py, PyAny>>> {
+        let py = own.py();
+        let function = || py.get_type::<PyTensor>().getattr(slot);
+        OverrideCall { py, function: &function, receiver: Some(own), given, keywords: &[] }.taken()
     }
 
     /// Offers a call that failed for an argument's type to that argument's class.

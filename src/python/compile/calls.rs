@@ -8,7 +8,7 @@ use pyo3::types::PyString;
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-/// A function for `sys.setprofile` that passes calls of Python functions on, those of a known code object not.
+/// Passes calls of Python functions on, those of a known code object not: `notice` is for `sys.setprofile`.
 ///
 /// Args:
 ///     ask: called with the frame of a function that begins. If it returns true, the function's code object is known from
@@ -33,7 +33,7 @@ impl PyCallWatch {
     ///     frame: the frame in which it happens.
     ///     event: its name.
     ///     arg: what belongs to it; ignored.
-    fn __call__(
+    fn notice(
         &self,
         frame: &Bound<'_, PyAny>,
         event: &Bound<'_, PyString>,

@@ -26,7 +26,9 @@ pub fn function_tangents<'py>(
     let py = class.py();
     let state = ctx.cast::<Ctx>()?;
     let (saved, keep_none) = state.get().take_for_forward();
-    let saved = tuple_of(py, "saved_for_forward", saved)?.unwrap_or_else(|| PyTuple::empty(py));
+    let saved = tuple_of(py, "saved_for_forward", saved)?;
+    let asked = saved.is_some();
+    let saved = saved.unwrap_or_else(|| PyTuple::empty(py));
     for output in outputs.iter_mut() {
         // An input that is returned unchanged needs its own tangent, so it becomes a view.
         if let Ok(t) = output.cast::<PyTensor>().map(|t| t.get().tensor.clone())
@@ -55,9 +57,13 @@ pub fn function_tangents<'py>(
         }
         let seen: Vec<Option<u32>> =
             inputs.iter().map(|t| Some(t.as_ref()?.tangent(level)?.version())).collect();
+        if asked {
+            state.get().set_saved_for_forward(shown.as_any());
+        }
         state.get().show(Some(shown.unbind()));
         let returned = class.getattr(intern!(py, "jvp")).and_then(|jvp| jvp.call1(tuple(py, arguments)?));
         state.get().show(None);
+        drop(state.get().take_for_forward());
         let returned = returned?;
         let values: Vec<Bound<'py, PyAny>> = match returned.cast::<PyTuple>() {
             Ok(tuple) => tuple.iter().collect(),

@@ -33,6 +33,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
 use std::collections::HashMap;
+use std::slice::from_ref;
 
 /// Reads a tensor or a number; None for anything else.
 pub fn operand<'a>(object: &'a Bound<'_, PyAny>) -> Option<Operand<'a>> {
@@ -51,11 +52,37 @@ fn unknown_operand<'py>(
     other: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = other.py();
-    if let Some(taken) = OverrideCall::of_slot(slot, own, other) {
+    if let Some(taken) = OverrideCall::of_slot(slot, own, from_ref(other)) {
         return taken;
     }
     refuse_big_int(other)?;
     Ok(py.NotImplemented().into_bound(py))
+}
+
+/// Offers an operator to overrides, while there are any.
+#[inline]
+fn offered<'py>(
+    slot: &'static str,
+    own: &Bound<'py, PyAny>,
+    others: &[Bound<'py, PyAny>],
+) -> Option<PyResult<Bound<'py, PyAny>>> {
+    watch::has(watch::OVERRIDES).then(|| OverrideCall::of_slot(slot, own, others)).flatten()
+}
+
+/// Reads or writes a part of a tensor, unless an override does: it is asked first while there are any, else
+/// only about what failed.
+#[inline]
+fn part<'py>(
+    slot: &'static str,
+    own: &Bound<'py, PyAny>,
+    given: &[Bound<'py, PyAny>],
+    run: impl FnOnce() -> PyResult<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let ask = || OverrideCall::of_part(slot, own, given);
+    if watch::has(watch::OVERRIDES) {
+        return ask().unwrap_or_else(run);
+    }
+    run().or_else(|error| ask().unwrap_or(Err(error)))
 }
 
 /// Raises for an int, which is unknown only if it is too big.
@@ -116,7 +143,8 @@ fn of_slot(slot: &'static str) -> &'static str {
 #[cold]
 fn no_product<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = slf.py();
-    OverrideCall::of_slot(PRODUCT, slf, other).unwrap_or_else(|| Ok(py.NotImplemented().into_bound(py)))
+    OverrideCall::of_slot(PRODUCT, slf, from_ref(other))
+        .unwrap_or_else(|| Ok(py.NotImplemented().into_bound(py)))
 }
 
 /// `x @ y` calls the method while a mode or override is active.
@@ -157,7 +185,7 @@ fn binary<'py>(
     let watched = watch::any();
     if watched
         && watch::has(watch::OVERRIDES)
-        && let Some(taken) = OverrideCall::of_slot(slot, slf, other)
+        && let Some(taken) = OverrideCall::of_slot(slot, slf, from_ref(other))
     {
         return taken;
     }
@@ -173,9 +201,7 @@ fn inplace(
     op: &'static Pointwise,
     slot: &'static str,
 ) -> PyResult<()> {
-    if watch::has(watch::OVERRIDES)
-        && let Some(taken) = OverrideCall::of_slot(slot, slf, &other.object)
-    {
+    if let Some(taken) = offered(slot, slf, from_ref(&*other.object)) {
         return taken.map(drop);
     }
     let value = other.operand(op.row.name)?;
@@ -193,6 +219,9 @@ fn power<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = slf.py();
     let slot = if swapped { "__rpow__" } else { "__pow__" };
+    if let Some(taken) = offered(slot, slf, from_ref(exponent)) {
+        return taken;
+    }
     let Some(exponent) = operand(exponent) else { return unknown_operand(slot, slf, exponent) };
     let own = Operand::Tensor(&slf.get().tensor);
     let (base, exponent) = if swapped { (exponent, own) } else { (own, exponent) };
@@ -204,6 +233,9 @@ fn power<'py>(
 }
 
 fn power_inplace(slf: &Bound<'_, PyTensor>, exponent: &InplaceOperand<'_, '_>) -> PyResult<()> {
+    if let Some(taken) = offered("__ipow__", slf, from_ref(&*exponent.object)) {
+        return taken.map(drop);
+    }
     let target = Arg::Tensor(slf.get().tensor.clone());
     let exponent = match exponent.operand("**")? {
         Operand::Tensor(t) => Arg::Tensor(t.clone()),
@@ -276,12 +308,18 @@ macro_rules! slots {
             }
             fn __rtruediv__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 let py = slf.py();
+                if let Some(taken) = offered("__rtruediv__", slf, from_ref(other)) {
+                    return taken;
+                }
                 let Some(other) = operand(other) else { return unknown_operand("__rtruediv__", slf, other) };
                 // Multiplies by the reciprocal, to round as PyTorch does.
                 let inverse = apply(&u::reciprocal::ROW, &[Operand::Tensor(&slf.get().tensor)])?;
                 compute(py, &a::mul::ROW, &[Operand::Tensor(&inverse), other])
             }
             fn __neg__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+                if let Some(taken) = offered("__neg__", slf, &[]) {
+                    return taken;
+                }
                 compute(slf.py(), &a::neg::ROW, &[Operand::Tensor(&slf.get().tensor)])
             }
             fn __pos__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
@@ -289,9 +327,15 @@ macro_rules! slots {
                 Ok(slf.clone().into_any())
             }
             fn __abs__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+                if let Some(taken) = offered("__abs__", slf, &[]) {
+                    return taken;
+                }
                 compute(slf.py(), &u::abs::ROW, &[Operand::Tensor(&slf.get().tensor)])
             }
             fn __invert__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+                if let Some(taken) = offered("__invert__", slf, &[]) {
+                    return taken;
+                }
                 if slf.get().tensor.dtype().is_differentiable() {
                     return Err(PyTypeError::new_err("~ (operator.invert) is only implemented on integer and Boolean-type tensors"));
                 }
@@ -347,12 +391,16 @@ pub fn slot_methods() -> HashMap<&'static str, String> {
         ("__le__", &a::le::ROW.row),
         ("__gt__", &a::gt::ROW.row),
         ("__ge__", &a::ge::ROW.row),
+        ("__pow__", &ops::elementwise::power::POW),
+        ("__neg__", &a::neg::ROW.row),
+        ("__abs__", &u::abs::ROW.row),
     ];
     let inplace = [
         ("__iadd__", &a::add::ROW.row),
         ("__isub__", &a::sub::ROW.row),
         ("__imul__", &a::mul::ROW.row),
         ("__itruediv__", &a::div::ROW.row),
+        ("__ipow__", &ops::elementwise::power::POW),
     ];
     let names = plain.iter().map(|(slot, row)| (*slot, row.name.to_owned()));
     let names = names.chain([(PRODUCT, of_slot(PRODUCT).to_owned())]);
@@ -424,14 +472,15 @@ impl PyTensor {
         slf: &Bound<'py, PyTensor>,
         index: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        index::get(slf, index)
+        part("__getitem__", slf, from_ref(index), || index::get(slf, index))
     }
     fn __setitem__(
         slf: &Bound<'_, PyTensor>,
         index: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        index::set(slf, index, value)
+        let write = || index::set(slf, index, value).map(|()| slf.clone().into_any());
+        part("__setitem__", slf, &[index.clone(), value.clone()], write).map(drop)
     }
     fn __delitem__(&self, _index: &Bound<'_, PyAny>) -> PyResult<()> {
         Err(PyTypeError::new_err("Tensor does not support deleting items"))

@@ -55,7 +55,7 @@ def _same(what: str, given: Any) -> Any:
 def _scripted(what: str, given: Any) -> Any:
     if _isinstance(given, Module):
         for module in given.modules():
-            module.__dict__[_MARK] = True
+            module.__dict__.update({_MARK: True, "original_name": type(module).__name__})
     elif _isinstance(given, types.FunctionType):
         given.__dict__[_MARK] = True
     return _same(what, given)
