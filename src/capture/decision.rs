@@ -26,7 +26,7 @@ impl Decision {
     /// True if the answer is what it was.
     pub fn holds(&self) -> Result<bool> {
         let now = if self.of.device().is_cpu() {
-            let start = self.of.host()?.ptr;
+            let start = self.of.host_of_any_dtype()?.ptr;
             // SAFETY: the body has one element, which a kernel before this has written.
             self.of.conj_neg.of(unsafe { Scalar::read(self.of.dtype, start) })
         } else {

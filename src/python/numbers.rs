@@ -53,6 +53,7 @@ pub fn number_object(py: Python<'_>, number: Scalar) -> PyResult<Bound<'_, PyAny
     Ok(match number {
         Scalar::Bool(b) => PyBool::new(py, b).to_owned().into_any(),
         Scalar::Int(i) => to_object(py, i)?,
+        Scalar::Unsigned(u) => to_object(py, u)?,
         Scalar::Float(f) => to_object(py, f)?,
         Scalar::Complex(re, im) => PyComplex::from_doubles(py, re, im).into_any(),
     })
@@ -71,7 +72,7 @@ pub fn int_from(object: &Bound<'_, PyAny>) -> Option<i64> {
     }
     if let Ok(tensor) = object.cast::<PyTensor>() {
         let t = &tensor.get().tensor;
-        return (t.numel() == 1 && t.dtype().is_int()).then(|| t.item().ok().map(Scalar::as_i64)).flatten();
+        return (t.numel() == 1 && t.dtype().is_int()).then(|| t.item().ok().map(Scalar::as_index)).flatten();
     }
     object.extract().ok()
 }

@@ -22,11 +22,11 @@ from .arguments import Arguments, Template
 from .check import compare_both
 from .errors import Unsupported
 from .guards import MISSING, cell_contents, fingerprint, matches, thread_state
-from .live import ReadNumber
 from .notes import class_dicts
 from .observer import Observer
 from .reasons import Reason, Unrewritable, log
 from .settings import options, stance
+from .settle import settled
 from .sources import forget_sources
 
 __all__ = ["CompiledFunction", "compiled_functions", "reset"]
@@ -446,55 +446,6 @@ class CompiledFunction:
     def _check_end(key: Any) -> None:
         if thread_state() != key[1]:
             raise _Refused("it leaves a mode of the thread changed")
-
-
-def settled(observer: Observer, stores: list[tuple[str, Any, Any, Any]], result: Any) -> Any:
-    """Return the result of a call with ordinary numbers in place of those that it read from tensors, and put these where it
-    stored them, too."""
-    if not observer.read_numbers:
-        return result
-    for kind, owner, key, value in stores:
-        if not isinstance(value, ReadNumber):
-            without_read_numbers(value, set())
-        elif kind == "append":
-            owner[:] = [float.__pos__(each) if each is value else each for each in owner]
-        elif kind == "set_item" and owner.get(key) is value:
-            owner[key] = float.__pos__(value)
-        elif kind == "set_attr" and getattr(owner, key, None) is value:
-            object.__setattr__(owner, key, float.__pos__(value))
-    for (kind, _, _), (owner, _) in observer.reads.items():
-        if kind == "cell" and isinstance(cell_contents(owner), ReadNumber):
-            owner.cell_contents = float.__pos__(owner.cell_contents)
-    for module, names in observer.stored_globals.values():
-        for name in names:
-            if isinstance(module.get(name), ReadNumber):
-                module[name] = float.__pos__(module[name])
-    result = without_read_numbers(result, set())
-    for number in observer.read_numbers:
-        number.settle()
-    return result
-
-
-def without_read_numbers(value: Any, seen: set[int]) -> Any:
-    """Return a value with ordinary numbers in place of those that a call read from tensors; lists and dicts are changed."""
-    kind = type(value)
-    if kind is ReadNumber:
-        return float.__pos__(value)
-    if not isinstance(value, (list, tuple, dict)) or id(value) in seen:
-        return value
-    seen.add(id(value))
-    if isinstance(value, dict):
-        for key, each in list(value.items()):
-            if each is not (changed := without_read_numbers(each, seen)):
-                value[key] = changed
-        return value
-    parts = [without_read_numbers(each, seen) for each in value]
-    if all(one is other for one, other in zip(parts, value, strict=True)):
-        return value
-    if kind is list:
-        value[:] = parts
-        return value
-    return kind._make(parts) if hasattr(kind, "_make") else tuple(parts)
 
 
 class _Refused(Exception):
