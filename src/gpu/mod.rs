@@ -2,7 +2,8 @@
 //! the first call. An operator without a shader for a dtype raises; nothing is moved to the CPU implicitly.
 //!
 //! `shader` writes WGSL. `device` holds the adapter, its memory, its compiled shaders and its queue: a launch is recorded, and
-//! only a read waits. `launch` turns shapes into parameters. `kernels` has one file for each kind, named as in `src/cpu`.
+//! only a read waits. `launch` turns shapes into parameters, and keeps launches. `kernels` has one file for each kind, named as
+//! in `src/cpu`.
 
 mod device;
 mod kernels;
@@ -10,9 +11,8 @@ mod launch;
 mod shader;
 
 pub use device::fault::{Origin, Wrong};
-pub use device::kept::{Launches, keep, launches_here};
 pub use device::memory::{Buffer, Memory, alloc, empty_cache, memory, reset_peak, set_cap};
-pub use device::stream::{dispatches, report_faults, submits, synchronize, waits};
+pub use device::stream::{dispatches, launches_here, report_faults, submits, synchronize, waits};
 pub use device::view::{Source, View};
 pub use device::{Info, available, check_ordinal, computes, count, info, is_open};
 pub use kernels::columns::sum_columns;
@@ -45,6 +45,7 @@ pub use kernels::transfer::{download, upload};
 pub use kernels::triangle::triangle;
 pub use kernels::unfold::{fold, unfold};
 pub use kernels::{nll, norm};
+pub use launch::kept::{Launches, keep};
 
 #[cfg(test)]
 mod tests;

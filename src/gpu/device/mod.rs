@@ -2,7 +2,6 @@
 //! reports errors through callbacks of the device.
 
 pub mod fault;
-pub mod kept;
 pub mod memory;
 pub mod pipeline;
 pub mod stream;

@@ -66,7 +66,7 @@ pub(in crate::gpu) struct Kernels {
 
 impl Gpu {
     /// Returns the kernel of `kind`, compiled on first use.
-    pub(super) fn kernel(&self, kind: &impl ShaderKind) -> Result<Arc<Kernel>> {
+    pub(in crate::gpu) fn kernel(&self, kind: &impl ShaderKind) -> Result<Arc<Kernel>> {
         let key = Key::new(kind);
         if let Some(kernel) = lock(&self.kernels.compiled).get(&key) {
             return Ok(Arc::clone(kernel));

@@ -3,12 +3,12 @@
 
 use crate::base::{Error, Result};
 use crate::gpu::device::fault::{self, RECORD};
-use crate::gpu::device::kept;
 use crate::gpu::device::memory::{Buffer, out_of_memory};
-use crate::gpu::device::pipeline::{Kernel, ShaderKind};
+use crate::gpu::device::pipeline::Kernel;
 use crate::gpu::device::{Gpu, gpu, opened};
 use crate::gpu::shader::code::{IMMEDIATE_WORDS, INLINE_WORDS};
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,6 +25,10 @@ static SUBMITS: AtomicU64 = AtomicU64::new(0);
 static DISPATCHES: AtomicU64 = AtomicU64::new(0);
 static WAITS: AtomicU64 = AtomicU64::new(0);
 
+thread_local! {
+    static HERE: Cell<u64> = const { Cell::new(0) };
+}
+
 /// Returns the number of batches submitted so far.
 pub fn submits() -> u64 {
     SUBMITS.load(Ordering::Relaxed)
@@ -33,6 +37,11 @@ pub fn submits() -> u64 {
 /// Returns the number of kernels dispatched so far.
 pub fn dispatches() -> u64 {
     DISPATCHES.load(Ordering::Relaxed)
+}
+
+/// Returns the number of kernels dispatched by this thread.
+pub fn launches_here() -> u64 {
+    HERE.get()
 }
 
 /// Returns how often the host has waited for the GPU.
@@ -63,22 +72,6 @@ pub(in crate::gpu) struct Fetch {
 
 /// A submission and its number.
 type Submitted = (u64, wgpu::SubmissionIndex);
-
-impl Gpu {
-    /// Records a launch of the kernel of `kind` over `buffers`, with the parameters `words`.
-    pub fn launch(
-        &self,
-        kind: &impl ShaderKind,
-        buffers: &[&Buffer],
-        words: &[u32],
-        groups: [u32; 3],
-    ) -> Result<()> {
-        let kernel = self.kernel(kind)?;
-        self.stream().launch(self, &kernel, buffers, words, groups)?;
-        kept::note(&kernel, buffers, words, groups);
-        Ok(())
-    }
-}
 
 impl Stream {
     pub fn new(device: &wgpu::Device) -> Stream {
@@ -119,7 +112,7 @@ impl Stream {
         self.pass.insert(pass)
     }
 
-    fn launch(
+    pub fn launch(
         &mut self,
         gpu: &Gpu,
         kernel: &Kernel,
@@ -146,7 +139,7 @@ impl Stream {
     }
 
     /// Returns a new bind group of the kernel over these buffers.
-    pub(super) fn bind(&self, gpu: &Gpu, kernel: &Kernel, buffers: &[&wgpu::Buffer]) -> wgpu::BindGroup {
+    pub fn bind(&self, gpu: &Gpu, kernel: &Kernel, buffers: &[&wgpu::Buffer]) -> wgpu::BindGroup {
         let mut bound: SmallVec<[&wgpu::Buffer; 8]> = buffers.into();
         if kernel.words > INLINE_WORDS {
             bound.push(&self.ring);
@@ -170,7 +163,7 @@ impl Stream {
     }
 
     /// Records a launch with a bind group of its kernel, and as many parameter words as that takes.
-    pub(super) fn dispatch(
+    pub fn dispatch(
         &mut self,
         gpu: &Gpu,
         kernel: &Kernel,
@@ -197,7 +190,7 @@ impl Stream {
         let [x, y, z] = groups;
         pass.dispatch_workgroups(x, y, z);
         DISPATCHES.fetch_add(1, Ordering::Relaxed);
-        kept::count();
+        HERE.set(HERE.get() + 1);
         self.recorded += 1;
         if self.recorded >= BATCH {
             self.flush(gpu);
@@ -265,7 +258,6 @@ impl Stream {
         from: Option<(&wgpu::Buffer, u64)>,
         bytes: u64,
     ) -> Result<Option<Fetch>> {
-        kept::note_other();
         let staging = self.staging(gpu, bytes + RECORD)?;
         let flags = std::mem::take(&mut self.flags_due);
         if let Some(from) = from {

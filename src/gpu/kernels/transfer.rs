@@ -2,11 +2,11 @@
 
 use crate::base::{DType, Error, Result, try_alloc};
 use crate::gpu::device::gpu;
-use crate::gpu::device::kept::note_other;
 use crate::gpu::device::memory::{Buffer, alloc};
 use crate::gpu::device::stream::{arrive, synchronize};
 use crate::gpu::device::view::View;
 use crate::gpu::kernels::pointwise::copy;
+use crate::gpu::launch::kept::note_other;
 
 /// Larger transfers are split into pieces of this size, so that staging memory stays small. A multiple of
 /// four.
@@ -67,6 +67,7 @@ fn upload_between(buffer: &Buffer, offset: usize, data: &[u8]) -> Result<()> {
 /// kernels.
 pub fn download(buffer: &Buffer, offset: usize, out: &mut [u8]) -> Result<()> {
     let gpu = gpu()?;
+    note_other();
     buffer.check(offset, out.len())?;
     if out.is_empty() {
         return synchronize();

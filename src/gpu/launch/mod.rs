@@ -1,4 +1,5 @@
-//! How shapes and strides become the parameters of a launch.
+//! How shapes and strides become the parameters of a launch, and how launches are kept.
 
 pub mod index_space;
+pub mod kept;
 pub mod row_walk;

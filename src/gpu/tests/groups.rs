@@ -156,7 +156,7 @@ fn columns_of_several_matrices_are_summed_at_once() {
 #[test]
 fn kept_launches_run_over_other_memory() {
     let group = scaled_difference();
-    let arrays = |seed| [0, 1, 2].map(|k| Array::f32(&[50], &noise(50, seed + k)));
+    let arrays = |seed: u32| [0u32, 1, 2].map(|k| Array::f32(&[50], &noise(50, seed + k)));
     let first = arrays(1);
     let given = |all: &[Array; 3]| all.each_ref().map(|array| array.buffer.clone());
     let of = |all: &[Array; 3]| run_group(&group, &all.each_ref().map(Array::view), &[Scalar::Float(3.0)]);

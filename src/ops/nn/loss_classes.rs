@@ -1,7 +1,7 @@
 //! The negative log likelihood loss, which picks the element of the target class from each row.
 
 use crate::base::{LossReduction, Put};
-use crate::capture::{self, Recorder, Retain, Whole};
+use crate::capture::{Recorder, Retain, Whole};
 use crate::cpu::nll as host;
 #[cfg(feature = "gpu")]
 use crate::gpu::nll;
@@ -277,7 +277,7 @@ impl Classes {
                 Ok(move || nll::nll(line.clone(), out.gpu()?, x.gpu()?, own.0.view()?, how))
             };
             let run = || nll::nll(line.clone(), out.gpu()?, x.gpu()?, own.view()?, how);
-            capture::run(keep, run)?;
+            crate::capture::run(keep, run)?;
             return Ok(Some(out));
         }
         Ok(None)
@@ -321,7 +321,7 @@ impl Classes {
                     recorder.reading(|recorder| Ok((recorder.stand_in(&g)?, own.retain(recorder)?)))?;
                 Ok(move || run(&out, total.as_ref(), &g, &own.0))
             };
-            capture::run(keep, || run(&out, total.as_ref(), &g, &own))?;
+            crate::capture::run(keep, || run(&out, total.as_ref(), &g, &own))?;
             return Ok(Some(out));
         }
         Ok(None)

@@ -2,9 +2,9 @@
 //! are made anew.
 
 use crate::base::Result;
-use crate::gpu::device::gpu;
 use crate::gpu::device::memory::Buffer;
-use crate::gpu::device::pipeline::Kernel;
+use crate::gpu::device::pipeline::{Kernel, ShaderKind};
+use crate::gpu::device::{Gpu, gpu};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -44,22 +44,27 @@ thread_local! {
     static IS_KEPT: Cell<bool> = const { Cell::new(false) };
     /// The launches of this thread while they are kept; `None` once it did something else.
     static MADE: RefCell<Option<Vec<Made>>> = const { RefCell::new(None) };
-    static COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Returns the number of launches of this thread.
-pub fn launches_here() -> u64 {
-    COUNT.get()
-}
-
-/// Counts a launch of this thread.
-pub(super) fn count() {
-    COUNT.set(COUNT.get() + 1);
+impl Gpu {
+    /// Records a launch of the kernel of `kind` over `buffers`, with the parameters `words`.
+    pub(in crate::gpu) fn launch(
+        &self,
+        kind: &impl ShaderKind,
+        buffers: &[&Buffer],
+        words: &[u32],
+        groups: [u32; 3],
+    ) -> Result<()> {
+        let kernel = self.kernel(kind)?;
+        self.stream().launch(self, &kernel, buffers, words, groups)?;
+        note(&kernel, buffers, words, groups);
+        Ok(())
+    }
 }
 
 /// Keeps a launch that was made, if this thread keeps launches.
 #[inline]
-pub(super) fn note(kernel: &Arc<Kernel>, buffers: &[&Buffer], words: &[u32], groups: [u32; 3]) {
+fn note(kernel: &Arc<Kernel>, buffers: &[&Buffer], words: &[u32], groups: [u32; 3]) {
     if IS_KEPT.get() && !groups.contains(&0) {
         let buffers = buffers.iter().map(|&buffer| buffer.clone()).collect();
         let made = Made { kernel: Arc::clone(kernel), buffers, words: words.into(), groups };
