@@ -224,3 +224,18 @@ def test_a_layer_without_one_of_its_weights():
         layer.weight_hh_l0  # noqa: B018
     layer.weight_hh_l0 = nn.Parameter(T.zeros(16, 4))
     assert layer(T.ones(1, 1, 3))[0].shape == (1, 1, 4)
+
+
+def test_assigned_weights_are_used():
+    layer, x = T.nn.GRU(2, 3), T.ones(1, 2)
+    before = layer(x)[0]
+    weights = [w.detach() * 2 for w in layer._flat_weights]
+    layer._flat_weights = weights
+    assert not T.equal(layer(x)[0], before) and layer.weight_ih_l0 is not weights[0]
+    assert all(a is b for a, b in zip(layer._flat_weights, weights, strict=True))
+    layer.weight_ih_l0 = T.nn.Parameter(T.zeros(9, 2))
+    assert layer._flat_weights[0] is layer.weight_ih_l0 and layer._flat_weights[1] is weights[1]
+    layer.double()
+    assert layer._flat_weights[1] is layer.weight_hh_l0
+    layer._flat_weights = list(layer.parameters())
+    assert layer(x.double())[0].requires_grad

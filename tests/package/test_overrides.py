@@ -104,7 +104,7 @@ def test_indices_and_values_that_override():
         x[..., a] = 1
         x **= a
         x = T.ones(2)
-        assert [call[0] for call in seen] == [T.Tensor.__getitem__] * 2 + [T.Tensor.__setitem__] * 3 + [T.Tensor.pow_]
+        assert [call[0].__name__ for call in seen] == ["__getitem__"] * 2 + ["__setitem__"] * 3 + ["pow_"]
         assert all(call[1] == (Asked,) for call in seen[:5])
         assert [call[2][1:] for call in seen[:5]] == [(a,), ((None, a),), (0, a), (a, 1), ((..., a), 1)]
         assert x.tolist() == [1, 1]

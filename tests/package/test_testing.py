@@ -137,3 +137,14 @@ def test_make_tensor_refuses_impossible_bounds(options, sentence):
     with pytest.raises(ValueError) as info:
         make_tensor(2, dtype=T.float32, device="cpu", **options)
     assert str(info.value).startswith(sentence)
+
+
+def test_a_class_with_operators_of_its_own_is_compared_by_its_elements():
+    class Rotation(T.Tensor):
+        def __mul__(self, other):
+            raise NotImplementedError("rotations compose")
+
+    a, b = T.ones(2).as_subclass(Rotation), T.tensor([1.0, 1.0 + 1e-6]).as_subclass(Rotation)
+    T.testing.assert_close(a, b)
+    with pytest.raises(AssertionError, match="Tensor-likes are not close"):
+        T.testing.assert_close(a, T.zeros(2).as_subclass(Rotation))

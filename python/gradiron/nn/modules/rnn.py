@@ -142,8 +142,22 @@ class RNNBase(Module):
 
     @property
     def _flat_weights(self) -> list[Any]:
-        """All weights, in the order in which the functions take them."""
-        return [getattr(self, name, None) for name in self._flat_weights_names]
+        """All weights, in the order in which the functions take them: those that were assigned here, else the parameters."""
+        assigned = self.__dict__.get("_assigned_weights", {})
+        return [assigned.get(name, getattr(self, name, None)) for name in self._flat_weights_names]
+
+    @_flat_weights.setter
+    def _flat_weights(self, weights: list[Any]) -> None:
+        given = zip(self._flat_weights_names, weights, strict=True)
+        self.__dict__["_assigned_weights"] = {name: w for name, w in given if w is not getattr(self, name, None)}
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.__dict__.get("_assigned_weights", {}).pop(name, None)
+        super().__setattr__(name, value)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        self.__dict__.pop("_assigned_weights", None)
+        return super()._apply(fn, recurse)
 
     def __getstate__(self) -> dict[str, Any]:
         # PyTorch has these as attributes.
