@@ -5591,7 +5591,7 @@ def complex(real: Tensor, imag: Tensor, *, out: Any = None) -> Tensor:
         tensor([1.+2.j, 0.+3.j])
     """
 complex128: _dtype
-complex32: AbsentDType
+complex32: _dtype
 complex64: _dtype
 def concat(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor:
     """Concatenate tensors along an existing dimension; the same as `torch.cat`.
@@ -6810,9 +6810,9 @@ float16: _dtype
 float32: _dtype
 float4_e2m1fn_x2: AbsentDType
 float64: _dtype
-float8_e4m3fn: AbsentDType
+float8_e4m3fn: _dtype
 float8_e4m3fnuz: AbsentDType
-float8_e5m2: AbsentDType
+float8_e5m2: _dtype
 float8_e5m2fnuz: AbsentDType
 float8_e8m0fnu: AbsentDType
 def float_power(input: Tensor | _Number, exponent: Tensor | _Number, *, out: Any = None) -> Tensor:
@@ -11471,9 +11471,9 @@ def trunc(input: Tensor, *, out: Any = None) -> Tensor:
         >>> torch.trunc(torch.tensor([-1.5, 0.5, 2.7]))
         tensor([-1.,  0.,  2.])
     """
-uint16: AbsentDType
-uint32: AbsentDType
-uint64: AbsentDType
+uint16: _dtype
+uint32: _dtype
+uint64: _dtype
 uint8: _dtype
 def unbind(input: Tensor, dim: _int = 0) -> tuple[Tensor, ...]:
     """Split a tensor into all its slices along a dimension, without that dimension (views).

@@ -329,6 +329,14 @@ class _Buffer:
         self.__array_interface__ = {"version": 3, "typestr": code, "shape": (count,), "data": (address, owner.readonly)}
 
 
+# NumPy has no type codes for these.
+_SEEN_AS = {
+    "bfloat16": _core.int16,
+    "float8_e4m3fn": _core.uint8,
+    "float8_e5m2": _core.uint8,
+    "complex32": _core.int32,
+}
+
 _CODES = {
     "float32": "<f4",
     "float64": "<f8",
@@ -340,6 +348,9 @@ _CODES = {
     "int16": "<i2",
     "int8": "|i1",
     "uint8": "|u1",
+    "uint16": "<u2",
+    "uint32": "<u4",
+    "uint64": "<u8",
     "bool": "|b1",
 }
 
@@ -366,8 +377,9 @@ def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, r
     except TypeError as error:
         raise ValueError("object does not implement Python buffer protocol.") from error
     name = str(dtype).removeprefix("torch.")
-    if name == "bfloat16":  # NumPy has no type code for it.
-        return frombuffer(buffer, dtype=_core.int16, count=count, offset=offset).view(dtype).requires_grad_(requires_grad)
+    if name in _SEEN_AS:
+        made = frombuffer(buffer, dtype=_SEEN_AS[name], count=count, offset=offset)
+        return made.view(dtype).requires_grad_(requires_grad)
     if name not in _CODES:
         raise ValueError(f"frombuffer() does not share memory as {dtype}")
     size = dtype.itemsize

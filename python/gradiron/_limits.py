@@ -10,8 +10,8 @@ from ._core import dtype
 # Bits of the exponent and of the fraction, and PyTorch's decimal resolution.
 _FLOATS = {"float16": (5, 10, 1e-3), "bfloat16": (8, 7, 1e-2), "float32": (8, 23, 1e-6), "float64": (11, 52, 1e-15)}
 
-# Dtypes that no tensor has: their `eps`, `max`, `min`, `tiny`.
-_ABSENT = {
+# Formats of one byte: their `eps`, `max`, `min`, `tiny`.
+_BYTES = {
     "float8_e4m3fn": (0.125, 448.0, -448.0, 2.0**-6),
     "float8_e4m3fnuz": (0.125, 240.0, -240.0, 2.0**-7),
     "float8_e5m2": (0.25, 57344.0, -57344.0, 2.0**-14),
@@ -75,13 +75,13 @@ class finfo(_Info):
             self.__dict__.update(_known[kind])
             return
         super().__init__(kind)
-        if isinstance(kind, _core.AbsentDType):
-            if self.dtype not in _ABSENT:
-                raise NotImplementedError(f'"finfo" not implemented for {self.dtype!r}')
+        if self.dtype in _BYTES:
             self.resolution = 1.0
-            self.eps, self.max, self.min, self.tiny = _ABSENT[self.dtype]
+            self.eps, self.max, self.min, self.tiny = _BYTES[self.dtype]
             self.smallest_normal = self.tiny
             return
+        if isinstance(kind, _core.AbsentDType):
+            raise NotImplementedError(f'"finfo" not implemented for {self.dtype!r}')
         exponent, fraction, self.resolution = _FLOATS[self.dtype]
         largest = 2 ** (exponent - 1) - 1
         self.eps = 2.0**-fraction

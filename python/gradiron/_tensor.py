@@ -120,7 +120,7 @@ def _unlike_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
     return TypeError(f"to() received an invalid combination of arguments - got ({given}), but expected one of:{expected}\n")
 
 
-def cast(kind: dtype | _core.AbsentDType) -> Any:
+def cast(kind: dtype) -> Any:
     def convert(self: Tensor, memory_format: str | None = None) -> Tensor:
         return _core.convert(self, kind, None, False, memory_format)
 
@@ -161,6 +161,12 @@ _NAMES = {
     "bool": "BoolTensor",
     "complex64": "ComplexFloatTensor",
     "complex128": "ComplexDoubleTensor",
+    "uint16": "UInt16Tensor",
+    "uint32": "UInt32Tensor",
+    "uint64": "UInt64Tensor",
+    "float8_e4m3fn": "Float8_e4m3fnTensor",
+    "float8_e5m2": "Float8_e5m2Tensor",
+    "complex32": "ComplexHalfTensor",
 }
 
 

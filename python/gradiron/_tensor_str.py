@@ -162,7 +162,8 @@ def _device_note(t: Tensor) -> list[str]:
 
 def _dtype_note(t: Tensor, empty: bool) -> list[str]:
     default = gradiron.get_default_dtype()
-    usual = (default,) if empty else (default, default.to_complex(), gradiron.int64, gradiron.bool)
+    numbers = gradiron.complex128 if default == gradiron.float64 else gradiron.complex64
+    usual = (default,) if empty else (default, numbers, gradiron.int64, gradiron.bool)
     return [] if t.dtype in usual else [f"dtype={t.dtype}"]
 
 

@@ -28,6 +28,9 @@ LEGACY = {
     "complex128": "ComplexDoubleStorage",
 }
 
+# Dtypes that are younger than the former classes: checkpoints name them beside an untyped storage.
+NEWER = (_core.uint16, _core.uint32, _core.uint64, _core.float8_e4m3fn, _core.float8_e5m2, _core.complex32)
+
 _DEPRECATED = (
     "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage class. This "
     "should only matter to you if you are using storages directly.  To access UntypedStorage directly, use "

@@ -87,7 +87,7 @@ fn values(t: &Tensor, indent: usize) -> Result<String> {
     }
     let host = to_device(&shallow(t), Device::Cpu)?;
     let body = conj_neg::values(&host.body())?;
-    let memory = body.host()?;
+    let memory = body.host_of_any_dtype()?;
     let summarised = t.numel() > THRESHOLD;
     let gaps: Vec<bool> = body.shape().iter().map(|&n| summarised && n > 2 * EDGE).collect();
     let mut places = vec![0];

@@ -25,6 +25,9 @@ pub enum Fault {
     /// No kernel for a dtype, if the kernel has the name of its operator.
     #[error("\"{op}_cpu\" not implemented for '{}'", dtype.scalar_name())]
     NoKernelOf { op: &'static str, dtype: DType },
+    /// Two dtypes without a common one.
+    #[error("{}", unpromoted(*.a, *.b))]
+    Promotion { a: DType, b: DType },
     /// An operator that does not support complex numbers.
     #[error("{0} is not supported for complex types")]
     NoComplex(&'static str),
@@ -98,7 +101,40 @@ fn scattered(a: Device, b: Device) -> String {
     format!("Expected all tensors to be on the same device, but found at least two devices, {a} and {b}!")
 }
 
+fn unpromoted(a: DType, b: DType) -> String {
+    let kinds = if a.is_float8() || b.is_float8() { "Float8 Types" } else { "uint16, uint32, uint64 types" };
+    format!(
+        "Promotion for {kinds} is not supported, attempted to promote {} and {}",
+        a.scalar_name(),
+        b.scalar_name()
+    )
+}
+
+/// The name that a kernel has in errors of a place that does not know the operator.
+pub const SOME_KERNEL: &str = "kernel";
+
 impl Error {
+    /// This error with an operator's name where it names just some kernel.
+    #[cold]
+    pub fn of_operator(mut self, name: &'static str) -> Error {
+        if let Fault::NoKernel { op, .. } | Fault::NoShader { op, .. } = &mut *self.0
+            && *op == SOME_KERNEL
+        {
+            *op = name;
+        }
+        self
+    }
+
+    /// An error with the same words, and of the same kind if that tells of a missing kernel.
+    pub fn again(&self) -> Error {
+        match *self.fault() {
+            Fault::NoKernel { op, dtype } => Fault::NoKernel { op, dtype }.into(),
+            Fault::NoKernelOf { op, dtype } => Fault::NoKernelOf { op, dtype }.into(),
+            Fault::NoShader { op, dtype } => Fault::NoShader { op, dtype }.into(),
+            _ => Error::runtime(self.to_string()),
+        }
+    }
+
     pub fn fault(&self) -> &Fault {
         &self.0
     }

@@ -264,7 +264,7 @@ pub fn constant<E: From<Error>>(
     let is_kept =
         access::is_captured() && RECORDER.with_borrow(|recorder| recorder.as_ref().is_some_and(|r| r.runs));
     let permit = is_kept.then(Permit::new);
-    let start = body.host()?.ptr;
+    let start = body.host_of_any_dtype()?.ptr;
     write(start)?;
     drop(permit);
     if is_kept {
@@ -274,7 +274,7 @@ pub fn constant<E: From<Error>>(
             let out = recorder.stand_in(body)?;
             Ok(move || {
                 // SAFETY: the stand-in's memory is as long as that of the body.
-                unsafe { out.host()?.ptr.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+                unsafe { out.host_of_any_dtype()?.ptr.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
                 Ok(())
             })
         };

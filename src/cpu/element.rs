@@ -85,7 +85,7 @@ macro_rules! element {
     // Integers narrow by wrapping, as in PyTorch.
     (@from_f64 $other:ident, $value:expr, $ty:ty) => { $value as i64 as $ty };
 }
-element!(u8: U8, i8: I8, i16: I16, i32: I32, i64: I64, f32: F32, f64: F64);
+element!(u8: U8, i8: I8, i16: I16, i32: I32, i64: I64, u16: U16, u32: U32, u64: U64, f32: F32, f64: F64);
 
 macro_rules! half_element {
     ($($ty:ident: $dtype:ident, $widen:path);*) => { $(
@@ -223,10 +223,19 @@ macro_rules! by_dtype {
         )
     };
     (@arms $dtype:expr, $T:ident => $body:expr, [$($name:ident: $ty:ty),*]) => {
-        match $dtype { $( $crate::base::DType::$name => { type $T = $ty; $body } )* }
+        match $dtype {
+            $( $crate::base::DType::$name => { type $T = $ty; $body } )*
+            other => $crate::cpu::element::no_element(other),
+        }
     };
 }
 pub(crate) use by_dtype;
+
+/// Dtypes that are only stored never reach a kernel: `Body::host` refuses them.
+#[cold]
+pub(crate) fn no_element(dtype: DType) -> ! {
+    unreachable!("a kernel got elements of {}, which are only stored", dtype.name())
+}
 
 /// The address of an element of a view, as a type.
 pub fn at<T>(view: &Strided, offset: usize) -> *mut T {

@@ -1,7 +1,7 @@
 //! Sorting and selecting along one dimension, and selecting elements by a mask. NaN counts as the largest number; equal
 //! elements keep their order.
 
-use super::element::{Bit, Element, by_dtype, scratch};
+use super::element::{Bit, Element, by_dtype, no_element, scratch};
 use super::par;
 use super::walk::Walk;
 use crate::base::{DType, Dims, Error, Result, Strided, try_alloc};
@@ -113,7 +113,7 @@ const SIGN: u64 = 1 << 63;
 #[inline(always)]
 fn key<T: Element>(x: T) -> u64 {
     if !T::DTYPE.is_float() {
-        return x.to_i64() as u64 ^ SIGN;
+        return x.to_i64() as u64 ^ if T::DTYPE == DType::U64 { 0 } else { SIGN };
     }
     let x = x.to_f64();
     // Makes -0 equal to 0.
@@ -169,7 +169,12 @@ unsafe fn each_line(
     let walk = Walk::over(&others, x.shape, [outs[0].strides, outs[1].strides, x.strides]);
     let step = |strides: &[usize]| strides.get(dim).map_or(1, |&s| s);
     let steps = [step(outs[0].strides), step(outs[1].strides), step(x.strides)];
-    let load = by_dtype!(x.dtype, T => load_keys::<T>);
+    let load = match x.dtype {
+        DType::U16 => load_keys::<u16>,
+        DType::U32 => load_keys::<u32>,
+        DType::U64 => load_keys::<u64>,
+        dtype => by_dtype!(dtype, T => load_keys::<T>),
+    };
     let size = x.dtype.size();
     // Sorting costs about ten times as much per element as other kernels.
     let grain = (par::GRAIN / 8 / n).max(1);
@@ -345,6 +350,7 @@ unsafe fn scan_block(x: &Strided, walk: &Walk<1>, range: Range<usize>, mut found
         DType::F64 => scan!(f64, |b: f64| b != 0.0),
         DType::C64 => scan!([f32; 2], |b: [f32; 2]| b != [0.0; 2]),
         DType::C128 => scan!([f64; 2], |b: [f64; 2]| b != [0.0; 2]),
+        other => no_element(other),
     }
     some.into_iter().take(n).for_each(found);
 }

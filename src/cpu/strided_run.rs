@@ -10,9 +10,9 @@ pub use super::cast::tile::TILE;
 /// The dtype that kernels compute in for operands of a dtype.
 pub fn compute_type(dtype: DType) -> DType {
     match dtype {
-        DType::F16 | DType::BF16 | DType::F32 => DType::F32,
+        DType::F8E4M3 | DType::F8E5M2 | DType::F16 | DType::BF16 | DType::F32 => DType::F32,
         DType::F64 => DType::F64,
-        DType::C64 | DType::C128 => DType::C128,
+        DType::C32 | DType::C64 | DType::C128 => DType::C128,
         _ => DType::I64,
     }
 }

@@ -81,7 +81,7 @@ fn promote_types(
 ) -> PyResult<Py<types::PyDType>> {
     let read =
         |name, at, object| call::signature_errors::dtype_argument("promote_types", name, Some(at), object);
-    types::dtype_object(py, read("type1", 1, type1)?.promote(read("type2", 2, type2)?))
+    types::dtype_object(py, read("type1", 1, type1)?.promoted_with(read("type2", 2, type2)?)?)
 }
 
 /// Set whether warnings that are shown once per process are shown each time.

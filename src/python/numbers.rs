@@ -60,7 +60,7 @@ pub fn int_from(object: &Bound<'_, PyAny>) -> Option<i64> {
     }
     if let Ok(tensor) = object.cast::<PyTensor>() {
         let t = &tensor.get().tensor;
-        return (t.numel() == 1 && t.dtype().is_int()).then(|| t.item().ok().map(Scalar::as_i64)).flatten();
+        return (t.numel() == 1 && t.dtype().is_int()).then(|| t.item().ok().map(Scalar::as_index)).flatten();
     }
     object.extract().ok()
 }

@@ -1,6 +1,6 @@
 //! The part of a tensor that kernels see: storage, layout and dtype, without the tensor's place in a graph.
 
-use crate::base::{ConjNeg, DType, Device, Dims, Error, Fault, Layout, Result, Strided};
+use crate::base::{ConjNeg, DType, Device, Dims, Error, Fault, Layout, Result, SOME_KERNEL, Strided};
 use crate::storage::{Storage, access};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -55,8 +55,18 @@ impl Body {
         (self.layout.offset * size, self.layout.end() * size)
     }
 
-    /// The host memory, for a CPU kernel. Returns an error if the storage is on another device.
+    /// The host memory, for a CPU kernel. Returns an error if the storage is on another device, or if the dtype is one
+    /// that is only stored.
+    #[inline]
     pub fn host(&self) -> Result<Strided<'_>> {
+        if self.dtype.is_stored_only() {
+            return Err(self.no_kernel());
+        }
+        self.host_of_any_dtype()
+    }
+
+    /// The host memory, for a kernel that converts elements of any dtype.
+    pub fn host_of_any_dtype(&self) -> Result<Strided<'_>> {
         access::check()?;
         let base = self.storage.host().ok_or_else(|| self.out_of_reach("host"))?;
         self.check_plain()?;
@@ -74,6 +84,9 @@ impl Body {
         access::check()?;
         let buffer = self.storage.gpu().ok_or_else(|| self.out_of_reach("GPU"))?;
         self.check_plain()?;
+        if self.dtype.is_stored_only() {
+            return Err(Fault::NoShader { op: SOME_KERNEL, dtype: self.dtype }.into());
+        }
         if self.dtype.is_complex() {
             return Err(Fault::NoShader { op: "complex arithmetic", dtype: self.dtype }.into());
         }
@@ -89,6 +102,25 @@ impl Body {
     #[inline]
     pub fn check_plain(&self) -> Result<()> {
         if self.conj_neg.is_none() { Ok(()) } else { Err(Fault::ConjNeg.into()) }
+    }
+
+    #[cold]
+    fn no_kernel(&self) -> Error {
+        Fault::NoKernel { op: SOME_KERNEL, dtype: self.dtype }.into()
+    }
+
+    /// This body, with elements that are only stored seen as integers of their size, for kernels that move elements
+    /// without reading them.
+    pub fn as_bits(&self) -> Body {
+        Body { dtype: self.dtype.bits(), ..self.clone() }
+    }
+
+    /// The result of a kernel that moves elements without reading them.
+    pub fn moved(&self, by: impl FnOnce(&Body) -> Result<Body>) -> Result<Body> {
+        if self.dtype.is_stored_only() {
+            return by(&self.as_bits()).map(|out| Body { dtype: self.dtype, ..out });
+        }
+        by(self)
     }
 
     /// This body without its conj and neg bits.

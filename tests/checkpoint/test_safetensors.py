@@ -10,7 +10,9 @@ from library import NO_GPU, T
 pytestmark = pytest.mark.gradiron
 pytest.importorskip("safetensors")
 
-DTYPES = "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool complex64".split()
+DTYPES = (
+    "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool complex64 uint16 uint32 uint64 float8_e4m3fn float8_e5m2"
+).split()
 
 
 def module():

@@ -215,7 +215,7 @@ def test_instructions_that_are_refused(body, pattern):
         b"}" + b")" * 60 + b"\x85" * 100_000 + b"K\x01s",
         b"cbuiltins\nset\n]" + b")" + b"\x85" * 100_000 + b"a\x85R",
         b"}" + b")" + b"q\x00h\x00\x86" * 60 + b"K\x01s",
-        b"ctorch\nuint16\n",
+        b"ctorch\nuint4\n",
         b"ctorch._utils\n_rebuild_qtensor\n",
     ],
 )

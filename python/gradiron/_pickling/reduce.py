@@ -8,7 +8,7 @@ from typing import Any
 from .._core import Tensor
 from .._parameter import Parameter
 from .._storage import UntypedStorage, rebuild_lazy, rebuild_tensor, untyped_storage
-from ..storage import CLASSES, TypedStorage
+from ..storage import CLASSES, NEWER, TypedStorage
 from ..utils.hooks import warn_if_has_hooks
 from .rebuild import (
     _rebuild_from_type_v2,
@@ -16,6 +16,7 @@ from .rebuild import (
     _rebuild_parameter,
     _rebuild_parameter_with_state,
     _rebuild_tensor_v2,
+    _rebuild_tensor_v3,
 )
 from .state import _get_obj_state, thread
 
@@ -54,12 +55,15 @@ def reduce_tensor(tensor: Tensor) -> Any:
         warn_if_has_hooks(tensor)
     if tensor.is_meta:
         return with_state(tensor, *reduce_meta(tensor))
-    storage = TypedStorage(wrap_storage=tensor.untyped_storage(), dtype=tensor.dtype, _internal=True)
+    untyped = tensor.untyped_storage()
+    is_newer = tensor.dtype in NEWER
+    storage = untyped if is_newer else TypedStorage(wrap_storage=untyped, dtype=tensor.dtype, _internal=True)
     args = (storage, tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.requires_grad, hooks)
+    args = (*args, tensor.dtype) if is_newer else args
     if tensor.is_conj() or tensor.is_neg():
         there = {"conj": tensor.is_conj(), "neg": tensor.is_neg()}
         args = (*args, {name: True for name, yes in there.items() if yes})
-    return with_state(tensor, _rebuild_tensor_v2, args)
+    return with_state(tensor, _rebuild_tensor_v3 if is_newer else _rebuild_tensor_v2, args)
 
 
 def with_state(tensor: Tensor, rebuild: Any, args: Any) -> Any:

@@ -164,6 +164,7 @@ class Allowed:
         for kind, made in storage.CLASSES.items():
             self.values[str(kind)] = kind
             self.values[f"torch.{made.__name__}"] = self.values[f"torch.cuda.{made.__name__}"] = made
+        self.values |= {str(kind): kind for kind in storage.NEWER}
         rebuilders = {name: made for name, made in vars(rebuild).items() if name.startswith("_rebuild_")}
         del rebuilders["_rebuild_from_type_v2"]
         self.values |= {f"torch._utils.{name}": made for name, made in rebuilders.items()}

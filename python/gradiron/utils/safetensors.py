@@ -28,6 +28,11 @@ _DTYPES = {
     "U8": _core.uint8,
     "BOOL": _core.bool,
     "C64": _core.complex64,
+    "U16": _core.uint16,
+    "U32": _core.uint32,
+    "U64": _core.uint64,
+    "F8_E4M3": _core.float8_e4m3fn,
+    "F8_E5M2": _core.float8_e5m2,
 }
 
 

@@ -3,6 +3,7 @@
 
 use super::tile::Tile;
 use crate::base::DType;
+use crate::base::float8::{E4M3, E5M2};
 use crate::cpu::simd::{self, simd_fn};
 use half::{bf16, f16};
 use std::mem::MaybeUninit;
@@ -41,7 +42,7 @@ macro_rules! integer_element {
         fn from_i64(x: i64) -> Self { x as Self }
     })* };
 }
-integer_element!(u8, i32; i8, i32; i16, i32; i32, i32; i64, i64);
+integer_element!(u8, i32; i8, i32; i16, i32; i32, i32; i64, i64; u16, i32; u32, u32; u64, u64);
 
 /// Truncates a float to an integer; a float that does not fit becomes the smallest integer.
 mod truncate {
@@ -57,6 +58,19 @@ mod truncate {
         let fits = (-9223372036854775808.0..9223372036854775808.0).contains(&x);
         // SAFETY: as above.
         unsafe { (if fits { x } else { -9223372036854775808.0 }).to_int_unchecked::<i64>() }
+    }
+
+    /// Numbers of the upper half go through the lower one.
+    #[inline(always)]
+    pub fn u32(x: f64) -> u32 {
+        let upper = x >= 2147483648.0;
+        self::i32(if upper { x - 2147483648.0 } else { x }) as u32 ^ u32::from(upper) << 31
+    }
+
+    #[inline(always)]
+    pub fn u64(x: f64) -> u64 {
+        let upper = x >= 9223372036854775808.0;
+        self::i64(if upper { x - 9223372036854775808.0 } else { x }) as u64 ^ u64::from(upper) << 63
     }
 }
 
@@ -86,6 +100,10 @@ float_element! {
          |y| f32_to_f16(y), f32_to_f16(round_to_odd(y)), f32_to_f16(y as f32);
     bf16: |x| bf16_to_f32(x), bf16_to_f32(x) as f64;
           |y| f32_to_bf16(y), f32_to_bf16(round_to_odd(y)), f32_to_bf16(y as f32);
+    E4M3: |x| E4M3::to_f32(x), E4M3::to_f32(x) as f64;
+          |y| E4M3::from_f32(y), E4M3::from_f32(y as f32), E4M3::from_f32(y as f32);
+    E5M2: |x| E5M2::to_f32(x), E5M2::to_f32(x) as f64;
+          |y| E5M2::from_f32(y), E5M2::from_f32(y as f32), E5M2::from_f32(y as f32);
 }
 
 impl Castable for Bit {
@@ -232,7 +250,8 @@ macro_rules! by_machine {
 macro_rules! for_dtype {
     ($dtype:expr, $E:ident => $value:expr, complex: $complex:expr) => {
         for_dtype!(@ $dtype, $E => $value, $complex,
-            [Bool: Bit, U8: u8, I8: i8, I16: i16, I32: i32, I64: i64, F16: f16, BF16: bf16, F32: f32, F64: f64])
+            [Bool: Bit, U8: u8, I8: i8, I16: i16, I32: i32, I64: i64, U16: u16, U32: u32, U64: u64,
+             F8E4M3: E4M3, F8E5M2: E5M2, F16: f16, BF16: bf16, F32: f32, F64: f64])
     };
     (@ $dtype:expr, $E:ident => $value:expr, $complex:expr, [$($name:ident: $ty:ty),*]) => {
         match $dtype {
@@ -240,7 +259,7 @@ macro_rules! for_dtype {
                 type $E = $ty;
                 $value
             })*
-            DType::C64 | DType::C128 => $complex,
+            DType::C32 | DType::C64 | DType::C128 => $complex,
         }
     };
 }
@@ -257,11 +276,13 @@ pub fn widen(from: DType, compute: DType) -> Convert {
             complex: real_part(from, compute)),
         DType::C64 => for_dtype!(from, E => plain!(E => [f32; 2], |x| [<E as Castable>::to_f32(x), 0.0]),
         complex: match from {
+            DType::C32 => plain!([f16; 2] => [f32; 2], |x| x.map(f16_to_f32)),
             DType::C64 => plain!([f32; 2] => [f32; 2], |x| x),
             _ => parts!(f64 => f32),
         }),
         DType::C128 => for_dtype!(from, E => plain!(E => [f64; 2], |x| [<E as Castable>::to_f64(x), 0.0]),
         complex: match from {
+            DType::C32 => plain!([f16; 2] => [f64; 2], |x| x.map(|part| f16_to_f32(part) as f64)),
             DType::C64 => parts!(f32 => f64),
             _ => plain!([f64; 2] => [f64; 2], |x| x),
         }),
@@ -283,12 +304,14 @@ pub fn narrow(compute: DType, to: DType) -> Convert {
         DType::C64 if to == DType::Bool => plain!([f32; 2] => u8, |x| u8::from(x[0] != 0.0 || x[1] != 0.0)),
         DType::C64 => for_dtype!(to, E => plain!([f32; 2] => E, |x| <E as Castable>::from_f32(x[0])),
         complex: match to {
+            DType::C32 => plain!([f32; 2] => [f16; 2], |x| x.map(f32_to_f16)),
             DType::C64 => plain!([f32; 2] => [f32; 2], |x| x),
             _ => parts!(f32 => f64),
         }),
         DType::C128 if to == DType::Bool => plain!([f64; 2] => u8, |x| u8::from(x[0] != 0.0 || x[1] != 0.0)),
         DType::C128 => for_dtype!(to, E => plain!([f64; 2] => E, |x| <E as Castable>::from_f64(x[0])),
         complex: match to {
+            DType::C32 => plain!([f64; 2] => [f16; 2], |x| x.map(|part| f32_to_f16(round_to_odd(part)))),
             DType::C64 => parts!(f64 => f32),
             _ => plain!([f64; 2] => [f64; 2], |x| x),
         }),
@@ -300,6 +323,9 @@ pub fn narrow(compute: DType, to: DType) -> Convert {
 /// Takes the real parts of a complex dtype.
 fn real_part(from: DType, compute: DType) -> Convert {
     match (from, compute) {
+        (DType::C32, DType::F32) => plain!([f16; 2] => f32, |x| f16_to_f32(x[0])),
+        (DType::C32, DType::F64) => plain!([f16; 2] => f64, |x| f16_to_f32(x[0]) as f64),
+        (DType::C32, _) => plain!([f16; 2] => i64, |x| truncate::i64(f16_to_f32(x[0]) as f64)),
         (DType::C64, DType::F32) => plain!([f32; 2] => f32, |x| x[0]),
         (DType::C64, DType::F64) => plain!([f32; 2] => f64, |x| x[0] as f64),
         (DType::C64, _) => plain!([f32; 2] => i64, |x| truncate::i64(x[0] as f64)),
@@ -312,6 +338,9 @@ fn real_part(from: DType, compute: DType) -> Convert {
 /// Makes complex numbers with these real parts.
 fn with_zero(compute: DType, to: DType) -> Convert {
     match (compute, to) {
+        (DType::F32, DType::C32) => plain!(f32 => [f16; 2], |x| [f32_to_f16(x), f16::ZERO]),
+        (DType::F64, DType::C32) => plain!(f64 => [f16; 2], |x| [f32_to_f16(round_to_odd(x)), f16::ZERO]),
+        (_, DType::C32) => plain!(i64 => [f16; 2], |x| [f32_to_f16(x as f32), f16::ZERO]),
         (DType::F32, DType::C64) => plain!(f32 => [f32; 2], |x| [x, 0.0]),
         (DType::F64, DType::C64) => plain!(f64 => [f32; 2], |x| [x as f32, 0.0]),
         (_, DType::C64) => plain!(i64 => [f32; 2], |x| [x as f32, 0.0]),
@@ -361,7 +390,9 @@ impl Conversion {
 /// The dtype that a conversion goes through; equal to `to` if one step is enough.
 fn through(from: DType, to: DType) -> DType {
     match (from.is_float(), to.is_float()) {
-        _ if from.is_complex() => from,
+        _ if from == DType::C128 => from,
+        _ if from.is_complex() => DType::C64,
+        _ if to == DType::C32 => DType::C64,
         _ if to.is_complex() => to,
         (_, true) if from == DType::F64 || to == DType::F64 => DType::F64,
         (_, true) => DType::F32,

@@ -30,9 +30,9 @@ pub unsafe fn copy(out: Strided, src: Strided) {
     }
 }
 
-/// Returns true if the conversion changes no bits: bytes wrap, and bools are 0 or 1.
+/// Returns true if the conversion changes no bits: integers wrap, and bools are 0 or 1.
 fn same_bits(from: DType, to: DType) -> bool {
-    from == to || (from.size() == 1 && to.size() == 1 && to != DType::Bool)
+    from == to || (from.size() == to.size() && to.is_int() && (from.is_int() || from == DType::Bool))
 }
 
 unsafe fn copy_bytes(n: usize, from: *mut u8, to: *mut u8) {

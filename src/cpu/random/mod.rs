@@ -5,7 +5,7 @@ mod engine;
 mod gamma;
 mod normal;
 
-use super::element::{Element, at, by_dtype};
+use super::element::{Element, at, by_dtype, no_element};
 use super::simd::simd_fn;
 use super::walk::Walk;
 use crate::base::{DType, Dims, Scalar, Strided};
@@ -128,6 +128,7 @@ pub unsafe fn random(generator: &mut Generator, out: Strided) {
         DType::BF16 => (1 << 8) + 1,
         DType::F32 => (1 << 24) + 1,
         DType::F64 | DType::C64 | DType::C128 => (1 << 53) + 1,
+        other => no_element(other),
     };
     if out.dtype.size() != 8 && bound <= 1 << 31 {
         // SAFETY: the caller's contract.

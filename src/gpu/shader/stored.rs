@@ -46,6 +46,10 @@ impl Stored {
             DType::F64 => Stored::F64,
             // Shaders see complex tensors only as their real and imaginary parts.
             DType::C64 | DType::C128 => Stored::Bits64,
+            // Shaders see these only as integers of their size.
+            DType::F8E4M3 | DType::F8E5M2 | DType::U16 | DType::U32 | DType::U64 | DType::C32 => {
+                Stored::bits(dtype)
+            }
         }
     }
 

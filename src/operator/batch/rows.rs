@@ -50,8 +50,8 @@ impl<'a> Aligned<'a> {
     /// A 0-d example counts less in type promotion than its physical tensor would, so it is converted before.
     fn keep_promotion(&mut self, op: &Pointwise) -> Result<()> {
         let count = if op.class == Class::Choose { 2 } else { self.operands.len() };
-        let seen = result_type(self.operands[..count].iter().copied());
-        if result_type(self.physical()[..count].iter().copied()) == seen {
+        let seen = result_type(self.operands[..count].iter().copied())?;
+        if result_type(self.physical()[..count].iter().copied())? == seen {
             return Ok(());
         }
         for (t, given) in self.tensors.iter_mut().zip(self.operands).take(count) {

@@ -110,6 +110,9 @@ pub fn get(op: &'static str, out: &Body, src: &Body, by: &[By], bounds: Bounds) 
         return crate::operator::bodies::conj_neg::finish(out, src.conj_neg);
     }
     same_dtype(out, src)?;
+    if src.dtype.is_stored_only() {
+        return get(op, &out.as_bits(), &src.as_bits(), by, bounds);
+    }
     same_place(out, by)?;
     fork!(over [out, src], with [by, bounds, op],
     cpu: {
@@ -130,6 +133,11 @@ pub fn put(op: &'static str, dst: &Body, src: &Body, by: &[By], mode: Put, bound
         return Ok(());
     }
     same_dtype(dst, src)?;
+    // Sums and products of unsigned integers have the bits of those of signed ones.
+    let wraps = matches!(mode, Put::Add | Put::Mul) && dst.dtype.is_wide_unsigned();
+    if dst.dtype.is_stored_only() && (mode == Put::Assign || wraps) && dst.conj_neg == src.conj_neg {
+        return put(op, &dst.bare().as_bits(), &src.bare().as_bits(), by, mode, bounds);
+    }
     // The source is converted to the conj and neg bits of the target.
     if matches!(mode, Put::Assign | Put::Add) && dst.conj_neg != src.conj_neg {
         let resolved = duplicate(src)?;

@@ -121,6 +121,9 @@ pub fn carry(out: &Body, src: &Body) -> Result<()> {
     if !(out.conj_neg.is_none() && src.conj_neg.is_none()) {
         return crate::operator::bodies::conj_neg::copy(out, src);
     }
+    if out.dtype == src.dtype && out.dtype.is_stored_only() {
+        return carry(&out.as_bits(), &src.as_bits());
+    }
     let on_host = to.is_cpu() && from.is_cpu();
     if !on_host && out.dtype == src.dtype && out.dtype.is_complex() {
         return carry(&out.as_parts(), &src.as_parts());
@@ -128,11 +131,14 @@ pub fn carry(out: &Body, src: &Body) -> Result<()> {
     if !on_host && out.dtype.is_complex() != src.dtype.is_complex() {
         return copy_part(out, src);
     }
+    if !on_host && to == from && (out.dtype.is_stored_only() || src.dtype.is_stored_only()) {
+        return no_shader("copy", if src.dtype.is_stored_only() { src.dtype } else { out.dtype });
+    }
     if to == from {
-        if access::is_captured() {
+        if access::is_captured() && !(out.dtype.is_stored_only() || src.dtype.is_stored_only()) {
             capture::describe(Formula::Copy, out, &[capture::Input::Body(src)])?;
         }
-        return fork!(over [out, src], with [], cpu: done(cpu::cast::copy(out.host()?, src.host()?)), gpu: crate::gpu::copy(out.gpu()?, src.gpu()?));
+        return fork!(over [out, src], with [], cpu: done(cpu::cast::copy(out.host_of_any_dtype()?, src.host_of_any_dtype()?)), gpu: crate::gpu::copy(out.gpu()?, src.gpu()?));
     }
     #[cfg(feature = "gpu")]
     {
@@ -178,6 +184,15 @@ fn transfer(out: &Body, src: &Body) -> Result<()> {
     use crate::gpu;
     let dense = |body: &Body| body.layout.is_contiguous();
     let bytes = src.numel() * src.dtype.size();
+    // Elements that are only stored are converted on the host, where they lie or go.
+    if out.dtype != src.dtype && (out.dtype.is_stored_only() || src.dtype.is_stored_only()) {
+        if src.device().is_cpu() {
+            return carry(out, &converted(src, out.dtype)?);
+        }
+        let landing = Body::new(src.shape(), src.dtype, out.device())?;
+        carry(&landing, src)?;
+        return carry(out, &landing);
+    }
     if src.device().is_cpu() {
         let host = if dense(src) { src.clone() } else { duplicate(src)? };
         let landing = if dense(out) && out.dtype == src.dtype {
@@ -262,7 +277,7 @@ pub fn overflow(c_type: &str) -> Error {
 
 pub fn fill(out: &Body, value: Scalar) -> Result<()> {
     // A single half may become infinite; PyTorch refuses more than one.
-    let single = out.numel() == 1 && matches!(out.dtype, DType::F16 | DType::BF16);
+    let single = out.numel() == 1 && (out.dtype.is_half() || out.dtype.is_float8());
     if !single || value.imaginary() != 0.0 {
         holds(out.dtype, value)?;
     }
@@ -271,6 +286,9 @@ pub fn fill(out: &Body, value: Scalar) -> Result<()> {
     }
     if !out.conj_neg.is_none() {
         return fill(&out.bare(), out.conj_neg.of(value));
+    }
+    if out.dtype.is_stored_only() {
+        return fill(&out.as_bits(), value.to_bits(out.dtype));
     }
     if out.dtype.is_complex() && !out.device().is_cpu() {
         let [re, im] = parts(out)?;
@@ -322,7 +340,7 @@ pub fn parts(body: &Body) -> Result<[Body; 2]> {
 pub fn of_pairs(parts: Body) -> Body {
     let mut shape = Dims::from_slice(parts.shape());
     shape.pop();
-    let dtype = parts.dtype.to_complex();
+    let dtype = parts.dtype.of_parts();
     Body { layout: Layout::contiguous(&shape), dtype, ..parts }
 }
 
@@ -331,6 +349,13 @@ pub fn reduce(fold: Reduction, x: &Body, dims: &[usize], dtype: DType) -> Result
     let kept = kept_shape(x.shape(), dims);
     if let (0, Some(nothing)) = (x.numel(), fold.of_nothing()) {
         return filled(&kept, Scalar::Int(nothing), dtype, x.device());
+    }
+    if x.dtype.is_stored_only() && matches!(fold, Reduction::Any | Reduction::All) {
+        return reduce(fold, &converted(x, DType::Bool)?, dims, dtype);
+    }
+    // Sums and products of unsigned integers have the bits of those of signed ones.
+    if x.dtype.is_wide_unsigned() && dtype == DType::I64 && matches!(fold, Reduction::Sum | Reduction::Prod) {
+        return reduce(fold, &converted(x, dtype)?, dims, dtype);
     }
     let out = Body::new(&kept, dtype, x.device())?;
     if out.numel() > 0 {

@@ -271,7 +271,7 @@ impl Rule {
                 body.dtype == lead.dtype && body.dtype.is_differentiable() && body.shape() == lead.shape()
             };
             let special = tensor.is_batched() || tensor.is_dual() || recording && tensor.requires_grad();
-            if special || !fits {
+            if special || !fits || body.dtype.is_stored_only() {
                 return Ok(false);
             }
             if body.device() != lead.device() {
@@ -488,6 +488,7 @@ fn is_single(tensor: &Tensor, kept: bool) -> bool {
         && !recorded
         && body.numel() == 1
         && !body.dtype.is_complex()
+        && !body.dtype.is_stored_only()
         && (body.dtype.is_differentiable() || !kept)
 }
 

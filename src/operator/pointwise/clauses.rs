@@ -1,6 +1,6 @@
 //! The clauses in the brackets of a `pointwise!` row.
 
-use crate::base::Result;
+use crate::base::{DType, Result};
 use crate::operator::V;
 use crate::operator::pointwise::Pointwise;
 use crate::operator::row::operand::Operand;
@@ -80,6 +80,10 @@ pub struct Clauses {
     /// The operands that are the lower and the upper bound of the result.
     pub bounds: [Option<u32>; 2],
     pub wraps: bool,
+    /// The widest of the dtypes `U16`, `U32` and `U64` that the row takes.
+    pub unsigned: Option<DType>,
+    /// The row takes all dtypes that are only stored.
+    pub any_dtype: bool,
     pub underived: bool,
     pub out: OutFacts,
     pub arities: &'static [(usize, usize)],
@@ -115,6 +119,8 @@ impl Clauses {
         rounds: Rounds::Nothing,
         bounds: [None, None],
         wraps: false,
+        unsigned: None,
+        any_dtype: false,
         underived: false,
         out: OutFacts::NONE,
         arities: &[],
@@ -178,6 +184,11 @@ macro_rules! clauses {
     ($c:ident; word = $word:ident $(, $($rest:tt)*)?) => { clauses!($c; $($($rest)*)?); };
     ($c:ident; fused $(, $($rest:tt)*)?) => { clauses!($c; $($($rest)*)?); };
     ($c:ident; narrow $(, $($rest:tt)*)?) => { clauses!($c; $($($rest)*)?); };
+    ($c:ident; unsigned = $widest:ident $(, $($rest:tt)*)?) => {
+        $c.unsigned = Some($crate::base::DType::$widest);
+        clauses!($c; $($($rest)*)?);
+    };
+    ($c:ident; any_dtype $(, $($rest:tt)*)?) => { $c.any_dtype = true; clauses!($c; $($($rest)*)?); };
     ($c:ident; wraps $(, $($rest:tt)*)?) => { $c.wraps = true; clauses!($c; $($($rest)*)?); };
     ($c:ident; underived $(, $($rest:tt)*)?) => { $c.underived = true; clauses!($c; $($($rest)*)?); };
     ($c:ident; no_wrap $(, $($rest:tt)*)?) => { $c.no_wrap = true; clauses!($c; $($($rest)*)?); };

@@ -16,8 +16,8 @@ use smallvec::SmallVec;
 pub fn compute_type(dtype: DType) -> DType {
     match dtype {
         DType::F64 => DType::F64,
-        DType::F32 | DType::F16 | DType::BF16 => DType::F32,
-        DType::C64 => DType::C64,
+        DType::F32 | DType::F16 | DType::BF16 | DType::F8E4M3 | DType::F8E5M2 => DType::F32,
+        DType::C32 | DType::C64 => DType::C64,
         DType::C128 => DType::C128,
         _ => DType::I64,
     }
@@ -68,7 +68,9 @@ fn capture_kernel(
         Scalar(Scalar),
     }
     let is_by_parts = compute.is_complex() && expr.of_parts.is_some();
-    if expr.loops.of(compute).is_some() && !is_by_parts {
+    let stored_only = |input: &Input| matches!(input, Input::Body(body) if body.dtype.is_stored_only());
+    let is_readable = !out.dtype.is_stored_only() && !inputs.iter().any(stored_only);
+    if expr.loops.of(compute).is_some() && !is_by_parts && is_readable {
         let described: SmallVec<[capture::Input; 4]> = inputs.iter().map(described_input).collect();
         capture::describe(Formula::Row { loops: &expr.loops, compute }, out, &described)?;
     }
@@ -110,7 +112,7 @@ fn run_kernel(
                 _ => bodies::no_shader(name, out.dtype),
             };
         }
-        return execute_gpu(expr, compute, out, inputs);
+        return execute_gpu(expr, compute, out, inputs).map_err(|error| error.of_operator(name));
     }
     // A function of the parts uses the vectorized real kernel.
     if let (true, Some(row), [Input::Body(x)]) = (compute.is_complex(), expr.of_parts, inputs) {
@@ -127,13 +129,13 @@ fn run_kernel(
     let Some(kernel) = expr.loop_for_number(last, compute).or_else(|| expr.loops.of(compute)) else {
         return Err(Fault::NoKernel { op: name, dtype: compute }.into());
     };
-    let (view, expanded) = (out.host()?, stretch(out, inputs));
+    let (view, expanded) = (out.host_of_any_dtype()?, stretch(out, inputs));
     let mut sources: SmallVec<[Source; 4]> = SmallVec::new();
     for (i, input) in inputs.iter().enumerate() {
         sources.push(match input {
             Input::Scalar(s) => Source::Scalar(*s),
             Input::Body(body) => {
-                let mut view = body.host()?;
+                let mut view = body.host_of_any_dtype()?;
                 if let Some(layout) = expanded.get(i).and_then(Option::as_ref) {
                     (view.shape, view.strides) = (&layout.shape, &layout.strides);
                 }

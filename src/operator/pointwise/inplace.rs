@@ -133,7 +133,7 @@ fn prefer_target_error(op: &Pointwise, target: &Body, operands: &[Operand], erro
         Class::Compare | Class::Test | Class::Alike | Class::FloatAlike => Ok(()),
         _ => {
             let typed = &operands[..op.inputs.min(operands.len())];
-            check_cast(crate::operator::pointwise::result_type(typed.iter().copied()), target.dtype)
+            check_cast(crate::operator::pointwise::result_type(typed.iter().copied())?, target.dtype)
         }
     };
     let mut tensors = operands.iter().filter_map(|o| o.tensor());

@@ -20,33 +20,36 @@ pub fn scalar_dtype(scalar: Scalar) -> DType {
 
 /// The promoted dtype: of tensors with dimensions first, then 0-d ones, then numbers. A lower rank counts
 /// only if its category is higher.
-pub fn result_type<'a>(operands: impl IntoIterator<Item = Operand<'a>>) -> DType {
+pub fn result_type<'a>(operands: impl IntoIterator<Item = Operand<'a>>) -> Result<DType> {
     let mut ranks: [Option<DType>; 3] = [None; 3];
-    let mut join = |rank: usize, dtype: DType| {
-        ranks[rank] = Some(ranks[rank].map_or(dtype, |d| d.promote(dtype)));
+    let mut join = |rank: usize, dtype: DType| -> Result<()> {
+        ranks[rank] = Some(ranks[rank].map_or(Ok(dtype), |d| d.promoted_with(dtype))?);
+        Ok(())
     };
     for operand in operands {
         match operand {
             Operand::Tensor(t) => {
                 let body = t.body();
-                join(usize::from(body.layout.ndim() == 0), body.dtype);
+                join(usize::from(body.layout.ndim() == 0), body.dtype)?;
             }
-            Operand::Scalar(s) => join(2, scalar_dtype(s)),
+            Operand::Scalar(s) => join(2, scalar_dtype(s))?,
         }
     }
-    let combine = |high: Option<DType>, low: Option<DType>| match (high, low) {
-        (Some(h), Some(l)) => Some(if h.is_float() && l.is_complex() {
+    let combine = |high: Option<DType>, low: Option<DType>| -> Result<Option<DType>> {
+        let (Some(h), Some(l)) = (high, low) else { return Ok(high.or(low)) };
+        Ok(Some(if h.is_float8() && l.is_complex() {
+            h.promoted_with(l)?
+        } else if h.is_float() && l.is_complex() {
             h.to_complex()
         } else if h.is_differentiable() {
             h
         } else if h == DType::Bool || l.is_differentiable() {
-            h.promote(l)
+            h.promoted_with(l)?
         } else {
             h
-        }),
-        (h, l) => h.or(l),
+        }))
     };
-    combine(combine(ranks[0], ranks[1]), ranks[2]).unwrap_or(DType::F32)
+    Ok(combine(combine(ranks[0], ranks[1])?, ranks[2])?.unwrap_or(DType::F32))
 }
 
 pub struct Plan {
@@ -61,6 +64,9 @@ pub struct Plan {
 impl Class {
     /// The dtypes of the computation and of the result, from the promoted dtype.
     fn types(self, op: &Pointwise, promoted: DType) -> Result<(DType, DType)> {
+        if promoted.is_stored_only() && !op.takes_stored(promoted) {
+            return Err(crate::operator::pointwise::dtype_checks::unknown(op, promoted));
+        }
         let no_kernel = |dtype| {
             Error::from(Fault::NoKernel { op: crate::operator::pointwise::dtype_checks::kernel(op), dtype })
         };
@@ -124,7 +130,7 @@ pub fn plan(op: &Pointwise, operands: &[Operand]) -> Result<Plan> {
     let promoted = match typed {
         [Operand::Tensor(a), Operand::Tensor(b)] if a.dtype() == b.dtype() => a.dtype(),
         [Operand::Tensor(a)] => a.dtype(),
-        _ => result_type(typed.iter().copied()),
+        _ => result_type(typed.iter().copied())?,
     };
     if promoted.is_complex() && op.forward.loops.c128.is_none() {
         return Err(crate::operator::pointwise::dtype_checks::complex(op, promoted));
@@ -162,7 +168,7 @@ pub fn bodies<'a>(operands: &[Operand<'a>]) -> SmallVec<[Option<BodyRef<'a>>; 4]
 
 /// True if the promoted dtype is an integer type that cannot hold every number.
 fn is_narrow(promoted: DType) -> bool {
-    matches!(promoted, DType::U8 | DType::I8 | DType::I16 | DType::I32)
+    matches!(promoted, DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::U16 | DType::U32)
 }
 
 /// The tensors that a kernel gets in place of the operands' if the promoted dtype is narrower than one of

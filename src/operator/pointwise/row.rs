@@ -149,10 +149,26 @@ impl Pointwise {
         }
     }
 
+    /// True if this row takes operands of a dtype that is only stored. Integers become floats where the class says so.
+    pub fn takes_stored(&self, dtype: DType) -> bool {
+        match self.class {
+            Class::Float | Class::Angle => dtype.is_int(),
+            Class::Test => true,
+            _ => {
+                self.clauses.any_dtype
+                    || dtype.is_wide_unsigned() && self.clauses.unsigned.is_some_and(|widest| dtype <= widest)
+            }
+        }
+    }
+
     /// Rounds a number next to operands of `dtype`, if this row does so.
     #[inline]
     pub fn beside(&self, at: usize, number: Scalar, dtype: DType) -> Scalar {
-        if dtype.is_half() && self.rounds_number(at) { number.rounded(dtype) } else { number }
+        if (dtype.is_half() || dtype.is_float8()) && self.rounds_number(at) {
+            number.rounded(dtype)
+        } else {
+            number
+        }
     }
 
     /// True if this row rounds a number at this place to the half dtype of its tensors.

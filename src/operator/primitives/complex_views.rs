@@ -14,7 +14,7 @@ fn over_pairs(parts: &Body) -> Result<Layout> {
     if parts.dtype.is_complex() {
         return Err(Error::type_error("view_as_complex is not supported for complex tensors"));
     }
-    if !matches!(parts.dtype, DType::F32 | DType::F64) {
+    if !matches!(parts.dtype, DType::F16 | DType::F32 | DType::F64) {
         return Err(Error::not_implemented(format!(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: {}",
             parts.dtype.scalar_name()
@@ -65,7 +65,7 @@ impl ViewAsReal {
 impl ViewAsComplex {
     fn forward(input: &Tensor) -> Result<(Layout, DType)> {
         let body = input.body();
-        Ok((over_pairs(&body)?, body.dtype.to_complex()))
+        Ok((over_pairs(&body)?, body.dtype.of_parts()))
     }
     fn d_input(g: &Tensor) -> Result<Tensor> {
         ViewAsReal::call(&without_conj(g)?)

@@ -13,7 +13,7 @@ use gradiron_macros::primitive;
 /// parts share.
 pub fn join(shape: Dims, dim: usize, parts: &[Body], lengths: &[usize], formats: bool) -> Result<Body> {
     place_of(&parts.iter().collect::<Vec<_>>())?;
-    let dtype = parts.iter().map(|p| p.dtype).reduce(|a, b| a.promote(b)).unwrap_or(parts[0].dtype);
+    let dtype = parts.iter().try_fold(parts[0].dtype, |a, part| a.promoted_with(part.dtype))?;
     let device = parts.iter().fold(parts[0].device(), |device, part| device.joined(part.device()));
     let mut out = Body::new(&shape, dtype, device)?;
     let format = MemoryFormat::suggested(&parts[0].layout);
@@ -59,11 +59,11 @@ pub fn join_small(shape: &[usize], dim: usize, tensors: &[Tensor]) -> Result<Opt
     }
     let out = Body::new(shape, dtype, Device::Cpu)?;
     let runs = try_alloc::collect(bodies.iter().map(|b| {
-        let part = b.host()?;
+        let part = b.host_of_any_dtype()?;
         Ok((part.ptr.cast_const(), part.numel() / outer * dtype.size()))
     }))?;
     // SAFETY: the parts are as long as all their runs, which together are the new tensor.
-    unsafe { crate::cpu::cast::join(out.host()?.ptr, outer, &runs) };
+    unsafe { crate::cpu::cast::join(out.host_of_any_dtype()?.ptr, outer, &runs) };
     Ok(Some(out))
 }
 

@@ -85,6 +85,8 @@ pub enum Arg {
     MaybeTensors(Vec<Option<Tensor>>),
     Bool(bool),
     Int(i64),
+    /// An integer that exceeds an `i64`.
+    Unsigned(u64),
     Float(f64),
     Complex(f64, f64),
     Ints(Ints),
@@ -102,7 +104,7 @@ impl Arg {
             Arg::Tensor(_) => "Tensor",
             Arg::Tensors(_) | Arg::MaybeTensors(_) | Arg::Ints(_) => "tuple",
             Arg::Bool(_) => "bool",
-            Arg::Int(_) => "int",
+            Arg::Int(_) | Arg::Unsigned(_) => "int",
             Arg::Float(_) => "float",
             Arg::Complex(..) => "complex",
             Arg::Str(_) => "str",
@@ -118,6 +120,7 @@ impl From<Scalar> for Arg {
         match s {
             Scalar::Bool(b) => Arg::Bool(b),
             Scalar::Int(i) => Arg::Int(i),
+            Scalar::Unsigned(u) => Arg::Unsigned(u),
             Scalar::Float(f) => Arg::Float(f),
             Scalar::Complex(re, im) => Arg::Complex(re, im),
         }
@@ -472,6 +475,7 @@ impl Arg {
         match self {
             Arg::Bool(b) => Some(Scalar::Bool(*b)),
             Arg::Int(i) => Some(Scalar::Int(*i)),
+            Arg::Unsigned(u) => Some(Scalar::Unsigned(*u)),
             Arg::Float(f) => Some(Scalar::Float(*f)),
             Arg::Complex(re, im) => Some(Scalar::Complex(*re, *im)),
             _ => None,

@@ -84,11 +84,6 @@ impl Vdot {
 }
 
 fn check_parts(real: &Body, imag: &Body) -> Result<()> {
-    if real.dtype == DType::F16 && imag.dtype == DType::F16 {
-        return Err(Error::not_implemented(
-            "complex numbers of half precision are not supported: use float32",
-        ));
-    }
     let fits = |d: DType| matches!(d, DType::F16 | DType::F32 | DType::F64);
     if !fits(real.dtype) || !fits(imag.dtype) {
         return Err(Error::not_implemented(format!(
@@ -111,7 +106,7 @@ fn check_parts(real: &Body, imag: &Body) -> Result<()> {
 pub fn from_parts(real: &Body, imag: &Body) -> Result<Body> {
     check_parts(real, imag)?;
     let shape = broadcast(real.shape(), imag.shape())?;
-    let mut out = Body::new(&shape, real.dtype.to_complex(), real.device())?;
+    let mut out = Body::new(&shape, real.dtype.of_parts(), real.device())?;
     let like = &real.layout;
     if (&like.shape, &like.strides) == (&imag.layout.shape, &imag.layout.strides) {
         out.layout = dense_like(like);

@@ -33,7 +33,7 @@ fn scale_operand(
         other => {
             if let Some(n) = other.number() {
                 if let Arg::Tensor(t) = &args[0] {
-                    crate::operator::bodies::holds(result_type([t.into(), n.into()]), alpha)?;
+                    crate::operator::bodies::holds(result_type([t.into(), n.into()])?, alpha)?;
                 }
                 args[1] = Arg::from(n.times(alpha));
             }
@@ -175,7 +175,7 @@ pointwise! {
     ///     >>> torch.mul(torch.tensor([[1.0], [2.0]]), torch.tensor([3.0, 4.0]))
     ///     tensor([[3., 4.],
     ///             [6., 8.]])
-    [complex = |a, b| a.mul(b), numbers, narrow, wraps, aten(Tensor, Tensor), unbatched = Refused, alias = "multiply", flops(each, each_gradient), rounds = First, fused] mul(input, other): Arith = input * other,
+    [complex = |a, b| a.mul(b), numbers, narrow, wraps, unsigned = U64, aten(Tensor, Tensor), unbatched = Refused, alias = "multiply", flops(each, each_gradient), rounds = First, fused] mul(input, other): Arith = input * other,
         input: |g, other| g * conj(other), other: |g, input| g * conj(input);
     /// Quotient of both operands.
     [complex = |a, b| a.div(b), hidden, wraps, aten(Tensor, Tensor), unbatched = Refused, rounds = First, fused] div(input, other): Float = input / other,
@@ -295,7 +295,7 @@ pointwise! {
     /// Examples:
     ///     >>> torch.maximum(torch.tensor([1, 5]), torch.tensor([3, 2]))
     ///     tensor([3, 5])
-    [tensors, narrow, no_inplace, no_complex = Type("maximum not implemented for complex tensors."), rounds, fused] maximum(input, other): Arith = maximum(input, other),
+    [tensors, narrow, unsigned = U32, no_inplace, no_complex = Type("maximum not implemented for complex tensors."), rounds, fused] maximum(input, other): Arith = maximum(input, other),
         input: |g, input, other| select(select(g, 0.0, lt(input, other)), g * 0.5, eq(input, other)),
         other: |g, input, other| select(select(g, 0.0, lt(other, input)), g * 0.5, eq(input, other));
     /// Compute the element-wise minimum of two tensors; NaN where either is NaN.
@@ -303,7 +303,7 @@ pointwise! {
     /// Examples:
     ///     >>> torch.minimum(torch.tensor([1, 5]), torch.tensor([3, 2]))
     ///     tensor([1, 2])
-    [tensors, narrow, no_inplace, no_complex = Type("minimum not implemented for complex tensors."), rounds] minimum(input, other): Arith = minimum(input, other),
+    [tensors, narrow, unsigned = U32, no_inplace, no_complex = Type("minimum not implemented for complex tensors."), rounds] minimum(input, other): Arith = minimum(input, other),
         input: |g, input, other| select(select(g, 0.0, gt(input, other)), g * 0.5, eq(input, other)),
         other: |g, input, other| select(select(g, 0.0, gt(other, input)), g * 0.5, eq(input, other));
     /// Compute the element-wise maximum of two tensors, ignoring NaN where the other element is a number.
@@ -311,7 +311,7 @@ pointwise! {
     /// Examples:
     ///     >>> torch.fmax(torch.tensor([1.0, float("nan")]), torch.tensor([3.0, 2.0]))
     ///     tensor([3., 2.])
-    [tensors, no_inplace, no_complex = Type("fmax not implemented for complex tensors."), rounds] fmax(input, other): Arith = fmax(input, other),
+    [tensors, unsigned = U32, no_inplace, no_complex = Type("fmax not implemented for complex tensors."), rounds] fmax(input, other): Arith = fmax(input, other),
         input: |g, input, other| select(select(0.0, g, either(ge(input, other), is_nan(other))), g * 0.5, eq(input, other)),
         other: |g, input, other| select(select(g, 0.0, either(ge(input, other), is_nan(other))), g * 0.5, eq(input, other));
     /// Compute the element-wise minimum of two tensors, ignoring NaN where the other element is a number.
@@ -319,7 +319,7 @@ pointwise! {
     /// Examples:
     ///     >>> torch.fmin(torch.tensor([1.0, float("nan")]), torch.tensor([3.0, 2.0]))
     ///     tensor([1., 2.])
-    [tensors, no_inplace, no_complex = Type("fmin not implemented for complex tensors."), rounds] fmin(input, other): Arith = fmin(input, other),
+    [tensors, unsigned = U32, no_inplace, no_complex = Type("fmin not implemented for complex tensors."), rounds] fmin(input, other): Arith = fmin(input, other),
         input: |g, input, other| select(select(0.0, g, either(le(input, other), is_nan(other))), g * 0.5, eq(input, other)),
         other: |g, input, other| select(select(g, 0.0, either(le(input, other), is_nan(other))), g * 0.5, eq(input, other));
     /// Compute `log(exp(input) + exp(other))` without overflow.
@@ -368,13 +368,13 @@ pointwise! {
     /// Examples:
     ///     >>> torch.eq(torch.tensor([1, 2]), torch.tensor([1, 3]))
     ///     tensor([ True, False])
-    [complex = |a, b| formula::both(formula::eq(&a.re, &b.re), formula::eq(&a.im, &b.im)), narrow, node = "EqBackward1", by_number = "EqBackward0", overloads((1, 1), (1, 1)), rounds] eq(input, other): Compare = eq(input, other), input: |g| constant_zero(g), other: |g| constant_zero(g);
+    [complex = |a, b| formula::both(formula::eq(&a.re, &b.re), formula::eq(&a.im, &b.im)), narrow, any_dtype, node = "EqBackward1", by_number = "EqBackward0", overloads((1, 1), (1, 1)), rounds] eq(input, other): Compare = eq(input, other), input: |g| constant_zero(g), other: |g| constant_zero(g);
     /// Compare element by element: True where `input != other`.
     ///
     /// Examples:
     ///     >>> torch.ne(torch.tensor([1, 2]), torch.tensor([1, 3]))
     ///     tensor([False,  True])
-    [complex = |a, b| formula::not(formula::both(formula::eq(&a.re, &b.re), formula::eq(&a.im, &b.im))), narrow, node = "NeBackward1", by_number = "NeBackward0", alias = "not_equal", overloads((1, 1), (1, 1)), rounds] ne(input, other): Compare = ne(input, other), input: |g| constant_zero(g), other: |g| constant_zero(g);
+    [complex = |a, b| formula::not(formula::both(formula::eq(&a.re, &b.re), formula::eq(&a.im, &b.im))), narrow, any_dtype, node = "NeBackward1", by_number = "NeBackward0", alias = "not_equal", overloads((1, 1), (1, 1)), rounds] ne(input, other): Compare = ne(input, other), input: |g| constant_zero(g), other: |g| constant_zero(g);
     /// Compare element by element: True where `input < other`.
     ///
     /// Examples:
@@ -422,19 +422,19 @@ pointwise! {
     /// Examples:
     ///     >>> torch.bitwise_and(torch.tensor([12, 10]), 6)
     ///     tensor([4, 2])
-    [numbers, overloads((1, 1), (1, 1))] bitwise_and(input, other): Bits = bit_and(input, other) => words { input & other };
+    [numbers, unsigned = U64, overloads((1, 1), (1, 1))] bitwise_and(input, other): Bits = bit_and(input, other) => words { input & other };
     /// Compute the bitwise OR of integers or truth values.
     ///
     /// Examples:
     ///     >>> torch.bitwise_or(torch.tensor([12, 10]), 6)
     ///     tensor([14, 14])
-    [numbers, overloads((1, 1), (1, 1))] bitwise_or(input, other): Bits = bit_or(input, other) => words { input | other };
+    [numbers, unsigned = U64, overloads((1, 1), (1, 1))] bitwise_or(input, other): Bits = bit_or(input, other) => words { input | other };
     /// Compute the bitwise XOR (exclusive or) of integers or truth values.
     ///
     /// Examples:
     ///     >>> torch.bitwise_xor(torch.tensor([12, 10]), 6)
     ///     tensor([10, 12])
-    [numbers, overloads((1, 1), (1, 1))] bitwise_xor(input, other): Bits = bit_xor(input, other) => words { input ^ other };
+    [numbers, unsigned = U64, overloads((1, 1), (1, 1))] bitwise_xor(input, other): Bits = bit_xor(input, other) => words { input ^ other };
     /// Shift the bits of integers to the left: `input << other`.
     ///
     /// Args:
@@ -454,13 +454,13 @@ pointwise! {
     ///     tensor([-4,  4])
     [numbers, kernel = "rshift_cpu", overloads((1, 1), (1, 1))] bitwise_right_shift(input, other): Shift = shr(input, other);
     /// `yes` where `condition`, else `no`.
-    [complex = |yes, no, condition| Complex::chosen(no, yes, &condition.truth()), hidden, wraps, no_wrap, node = "WhereBackward0", aten = "where.self"] choose(yes, no, condition): Choose = select(no, yes, truth(condition)),
+    [complex = |yes, no, condition| Complex::chosen(no, yes, &condition.truth()), hidden, wraps, no_wrap, any_dtype, node = "WhereBackward0", aten = "where.self"] choose(yes, no, condition): Choose = select(no, yes, truth(condition)),
         yes: |g, condition| select(0.0, g, truth(condition)), no: |g, condition| select(g, 0.0, truth(condition));
     /// `input` kept between two numbers.
-    [hidden, node = "ClampBackward1", kernel = "clamp_scalar_cpu", no_complex = Of("clamp"), min = low, max = high, rounds] clamp_both(input, low, high): Plain = minimum(maximum(input, low), high),
+    [hidden, unsigned = U32, node = "ClampBackward1", kernel = "clamp_scalar_cpu", no_complex = Of("clamp"), min = low, max = high, rounds] clamp_both(input, low, high): Plain = minimum(maximum(input, low), high),
         input: |g, input, low, high| select(0.0, g, both(gt(input, low), lt(input, high)));
     /// `input` kept between two tensors, which share the gradient where they meet.
-    [hidden, node = "ClampBackward0", kernel = "clamp_cpu", no_complex = Of("clamp"), aten = "clamp.Tensor", rounds] clamp_tensors(input, low, high): Plain = minimum(maximum(input, low), high),
+    [hidden, unsigned = U32, node = "ClampBackward0", kernel = "clamp_cpu", no_complex = Of("clamp"), aten = "clamp.Tensor", rounds] clamp_tensors(input, low, high): Plain = minimum(maximum(input, low), high),
         input: |g, input, low, high| select(select(g, 0.0, either(lt(input, low), gt(input, high))), g * 0.5,
             both(lt(low, high), either(eq(input, low), eq(input, high)))),
         low: |g, input, low, high| select(select(0.0, g, both(lt(input, low), le(low, high))), g * 0.5,
@@ -468,9 +468,9 @@ pointwise! {
         high: |g, input, low, high| select(select(0.0, g, either(gt(low, high), both(gt(input, high), le(low, high)))),
             g * 0.5, both(lt(low, high), eq(input, high)));
     /// `input`, but at least a number.
-    [hidden, node = "ClampMinBackward0", kernel = "clamp_min_scalar_cpu", no_complex = Of("clamp"), min = min, aten = "clamp_min", rounds] clamp_min_number(input, min): Plain = maximum(input, min), input: |g, input, min| select(0.0, g, gt(input, min));
+    [hidden, unsigned = U32, node = "ClampMinBackward0", kernel = "clamp_min_scalar_cpu", no_complex = Of("clamp"), min = min, aten = "clamp_min", rounds] clamp_min_number(input, min): Plain = maximum(input, min), input: |g, input, min| select(0.0, g, gt(input, min));
     /// `input`, but at most a number.
-    [hidden, node = "ClampMaxBackward0", kernel = "clamp_max_scalar_cpu", no_complex = Of("clamp"), max = max, aten = "clamp_max", rounds] clamp_max_number(input, max): Plain = minimum(input, max), input: |g, input, max| select(0.0, g, lt(input, max));
+    [hidden, unsigned = U32, node = "ClampMaxBackward0", kernel = "clamp_max_scalar_cpu", no_complex = Of("clamp"), max = max, aten = "clamp_max", rounds] clamp_max_number(input, max): Plain = minimum(input, max), input: |g, input, max| select(0.0, g, lt(input, max));
     /// Interpolate linearly between two tensors: `input + weight * (end - input)`.
     ///
     /// Args:
@@ -519,13 +519,13 @@ pointwise! {
     ///     tensor([1.5000, 3.5000])
     ///     >>> torch.add(torch.tensor([1, 2]), 10, alpha=2)
     ///     tensor([21, 22])
-    [numbers, alpha = add_times, overloads((1, 2)), flops(each), rounds] add(input, other) like addition::add;
+    [numbers, alpha = add_times, kernel = "add_stub", overloads((1, 2)), flops(each), rounds] add(input, other) like addition::add;
     // `clamp_min` and `clamp_max` with tensors.
-    [hidden, node = "ClampMinBackward1", unbatched = Refused, no_complex = Of("clamp"), aten = "clamp_min.Tensor", rounds] clamp_min_tensor(input, min) like maximum;
-    [hidden, node = "ClampMaxBackward1", unbatched = Refused, no_complex = Of("clamp"), aten = "clamp_max.Tensor", rounds] clamp_max_tensor(input, max) like minimum;
+    [hidden, unsigned = U32, node = "ClampMinBackward1", unbatched = Refused, no_complex = Of("clamp"), aten = "clamp_min.Tensor", rounds] clamp_min_tensor(input, min) like maximum;
+    [hidden, unsigned = U32, node = "ClampMaxBackward1", unbatched = Refused, no_complex = Of("clamp"), aten = "clamp_max.Tensor", rounds] clamp_max_tensor(input, max) like minimum;
     // `clamp` with a single bound, which is a tensor or a number.
-    [hidden, node = "ClampBackward0", no_complex = Of("clamp"), shows(max = none), aten = "clamp.Tensor", rounds] clamp_with_min_tensor(input, min) like maximum;
-    [hidden, node = "ClampBackward0", no_complex = Of("clamp"), shows(min = none), aten = "clamp.Tensor", rounds] clamp_with_max_tensor(input, max) like minimum;
-    [hidden, node = "ClampBackward1", layout = Tensors, shows(max = none), aten = "clamp"] clamp_with_min_number(input, min) like clamp_min_number;
-    [hidden, node = "ClampBackward1", layout = Tensors, shows(min = none), aten = "clamp"] clamp_with_max_number(input, max) like clamp_max_number;
+    [hidden, unsigned = U32, node = "ClampBackward0", no_complex = Of("clamp"), shows(max = none), aten = "clamp.Tensor", rounds] clamp_with_min_tensor(input, min) like maximum;
+    [hidden, unsigned = U32, node = "ClampBackward0", no_complex = Of("clamp"), shows(min = none), aten = "clamp.Tensor", rounds] clamp_with_max_tensor(input, max) like minimum;
+    [hidden, unsigned = U32, node = "ClampBackward1", layout = Tensors, shows(max = none), aten = "clamp"] clamp_with_min_number(input, min) like clamp_min_number;
+    [hidden, unsigned = U32, node = "ClampBackward1", layout = Tensors, shows(min = none), aten = "clamp"] clamp_with_max_number(input, max) like clamp_max_number;
 }

@@ -207,6 +207,7 @@ pub fn signbit(input: &Tensor) -> Result<Tensor> {
             let signs = Tensor::new(no_grad(|| a::copysign(Scalar::Float(1.0), input))?);
             a::lt(&signs, Scalar::Int(0))
         }
+        dtype if dtype.is_wide_unsigned() => a::ne(input, input),
         _ => a::lt(input, Scalar::Int(0)),
     }
 }
@@ -261,7 +262,7 @@ pub fn is_same_size(input: &Tensor, other: &Tensor) -> Result<bool> {
 ///     False
 #[operator(function, method, unrecorded)]
 pub fn is_signed(input: &Tensor) -> Result<bool> {
-    Ok(!matches!(input.dtype(), DType::Bool | DType::U8))
+    Ok(input.dtype().is_signed())
 }
 
 /// Tell whether two tensors are the same view of the same memory: storage, offset, shape and strides.

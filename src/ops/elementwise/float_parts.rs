@@ -88,7 +88,7 @@ impl Nextafter {
 #[operator(function, method, inplace, out, elementwise, sample = "underived")]
 pub fn nextafter(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     let dtype = common(input, other);
-    if !dtype.is_differentiable() || dtype.is_complex() {
+    if !dtype.is_differentiable() || dtype.is_complex() || dtype.is_float8() {
         return Err(Fault::NoKernel { op: "nextafter_cpu", dtype }.into());
     }
     Nextafter::call(&to_dtype(input, dtype)?, &to_dtype(other, dtype)?)
@@ -153,6 +153,9 @@ impl Frexp {
 pub fn frexp(input: &Tensor) -> Result<[Tensor; 2]> {
     if !input.dtype().is_differentiable() || input.dtype().is_complex() {
         return Err(Error::runtime("torch.frexp() only supports floating-point dtypes"));
+    }
+    if input.dtype().is_float8() {
+        return Err(Fault::NoKernel { op: "frexp_cpu", dtype: input.dtype() }.into());
     }
     Frexp::call(input)
 }

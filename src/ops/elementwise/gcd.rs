@@ -13,7 +13,7 @@ fn map_integers(
     f: fn(i64, i64) -> i64,
 ) -> Result<Tensor> {
     let dtype = common(x, y);
-    if dtype.is_differentiable() || dtype == DType::Bool {
+    if dtype.is_differentiable() || dtype == DType::Bool || dtype.is_stored_only() {
         return Err(Fault::NoKernel { op, dtype }.into());
     }
     Whole::call(&to_dtype(x, dtype)?, &to_dtype(y, dtype)?, Operation { name, f })

@@ -18,7 +18,7 @@ pub fn power(base: Operand, exponent: Operand) -> Result<Tensor> {
         (Operand::Tensor(_), Operand::Scalar(s))
             if s.as_f64() == 2.0 && s.imaginary() == 0.0 && s.category() != Category::Bool =>
         {
-            let promoted = result_type([base, exponent]);
+            let promoted = result_type([base, exponent])?;
             let Operand::Tensor(t) = base else {
                 return Err(Error::runtime("pow: one of the operands must be a tensor"));
             };

@@ -267,15 +267,15 @@ pointwise! {
     /// Examples:
     ///     >>> torch.floor(torch.tensor([-1.5, 0.5, 2.0]))
     ///     tensor([-2.,  0.,  2.])
-    [kernel = "floor_vml_cpu", no_complex = Words("floor is not supported for complex inputs"), out(found)] floor(input): Plain = floor(input), input: |g| constant_zero(g);
+    [unsigned = U64, kernel = "floor_vml_cpu", no_complex = Words("floor is not supported for complex inputs"), out(found)] floor(input): Plain = floor(input), input: |g| constant_zero(g);
     /// Round each element up to a whole number.
     ///
     /// Examples:
     ///     >>> torch.ceil(torch.tensor([-1.5, 0.5, 2.0]))
     ///     tensor([-1.,  1.,  2.])
-    [kernel = "ceil_vml_cpu", no_complex = Words("ceil is not supported for complex inputs"), out(found)] ceil(input): Plain = ceil(input), input: |g| constant_zero(g);
+    [unsigned = U64, kernel = "ceil_vml_cpu", no_complex = Words("ceil is not supported for complex inputs"), out(found)] ceil(input): Plain = ceil(input), input: |g| constant_zero(g);
     /// Nearest integer, halves to even.
-    [hidden, kernel = "round_vml_cpu"] round(input): Plain = round(input), input: |g| constant_zero(g);
+    [hidden, unsigned = U64, kernel = "round_vml_cpu"] round(input): Plain = round(input), input: |g| constant_zero(g);
     /// Nearest decimal fraction: `up` or `down` is the power of ten.
     [hidden, node = "RoundBackward1"] round_places(input; up = 1.0, down = 1.0): Plain = round(input * up / down) / up * down, input: |g| constant_zero(g);
     /// Truncate each element: round it towards zero to a whole number.
@@ -283,7 +283,7 @@ pointwise! {
     /// Examples:
     ///     >>> torch.trunc(torch.tensor([-1.5, 0.5, 2.7]))
     ///     tensor([-1.,  0.,  2.])
-    [alias = "fix", kernel = "trunc_vml_cpu", no_complex = Words("trunc is not supported for complex inputs"), out(found)] trunc(input): Plain = trunc(input), input: |g| constant_zero(g);
+    [alias = "fix", unsigned = U64, kernel = "trunc_vml_cpu", no_complex = Words("trunc is not supported for complex inputs"), out(found)] trunc(input): Plain = trunc(input), input: |g| constant_zero(g);
     /// Compute the fractional part of each element, `input - trunc(input)`.
     ///
     /// Examples:

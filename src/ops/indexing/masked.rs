@@ -260,9 +260,9 @@ fn reads_itself(target: &Tensor, source: &Tensor) -> bool {
 
 /// `masked_scatter_`, one element after the other.
 fn scatter_live(out: &Body, mask: &Tensor, source: &Tensor) -> Result<()> {
-    let (mask, source) = (mask.body(), source.body());
+    let (mask, source, out) = (mask.body(), source.body(), out.as_bits());
     let mask = mask.with_layout(mask.layout.broadcast_to(out.shape()));
-    let next = source.host()?.ptr;
+    let next = source.host_of_any_dtype()?.ptr;
     // SAFETY: the out-of-place result was computed before, so the shapes fit, and the source has enough elements.
     unsafe { crate::cpu::index::put_masked(out.host()?, mask.host()?, next) };
     Ok(())

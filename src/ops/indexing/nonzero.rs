@@ -3,7 +3,7 @@
 use crate::base::broadcast;
 use crate::operator::Out;
 use crate::operator::bodies::conj_neg;
-use crate::operator::bodies::copy;
+use crate::operator::bodies::{converted, copy};
 use crate::operator::primitives::views;
 use crate::ops::prelude::*;
 use crate::ops::shape::slices;
@@ -15,6 +15,9 @@ pub(crate) fn shape_with_mask(x: &[usize], mask: &[usize]) -> Result<Dims> {
 }
 
 pub(crate) fn select_masked(x: &Body, mask: &Body) -> Result<Body> {
+    if x.dtype.is_stored_only() {
+        return x.moved(|x| select_masked(x, mask));
+    }
     fork!([x, mask],
     cpu: {
         let count = crate::cpu::sort::nonzero_count(mask.host()?)?;
@@ -36,6 +39,9 @@ pub(crate) fn select_masked(x: &Body, mask: &Body) -> Result<Body> {
 pub(crate) fn positions(x: &Body) -> Result<Body> {
     if x.storage.is_nowhere() {
         return Err(crate::operator::batch::refuse::refuse_dynamic(NONZERO.name));
+    }
+    if x.dtype.is_stored_only() {
+        return positions(&converted(x, DType::Bool)?);
     }
     let x = &conj_neg::values(x)?;
     let ndim = x.layout.ndim();

@@ -112,7 +112,9 @@ fn swap_last(matrix: &V) -> V {
 pub(crate) fn check_batch_dtypes(name: &'static str, a: &Body, b: &Body) -> Result<()> {
     match a.dtype {
         _ if is_nothing(a, b) => Ok(()),
-        DType::Bool => Err(Fault::NoKernel { op: name, dtype: a.dtype }.into()),
+        dtype if dtype == DType::Bool || dtype.is_wide_unsigned() || dtype.is_float8() => {
+            Err(Fault::NoKernel { op: name, dtype }.into())
+        }
         _ if a.dtype == b.dtype => Ok(()),
         _ => Err(Error::runtime(format!(
             "expected scalar type {} but found {}",

@@ -31,7 +31,7 @@ pub fn vander(x: &Tensor, N: Option<i64>, #[default(false)] increasing: bool) ->
     let rows = x.shape()[0];
     let n = N.unwrap_or(rows as i64);
     let Ok(columns) = usize::try_from(n) else { return Err(Error::runtime("N must be non-negative.")) };
-    let dtype = x.dtype().promote(DType::I64);
+    let dtype = x.dtype().promoted_with(DType::I64)?;
     let first = ones(&[rows, columns.min(1)], dtype, x.device())?;
     let made = if columns > 1 {
         let repeated = expand(&unsqueeze(&to_dtype(x, dtype)?, 1)?, Ints::from_slice(&[rows as i64, n - 1]))?;

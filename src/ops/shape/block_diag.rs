@@ -37,7 +37,7 @@ pub fn block_diag(#[default(Several::default())] tensors: Several) -> Result<Ten
             }
         };
         let own = t.dtype();
-        dtype = Some(dtype.map_or(own, |known: DType| known.promote(own)));
+        dtype = Some(dtype.map_or(Ok(own), |known: DType| known.promoted_with(own))?);
         parts.push(reshape(t, &shape)?);
     }
     let Some(dtype) = dtype else { return zeros(&[1, 0], default_dtype(), Device::Cpu) };

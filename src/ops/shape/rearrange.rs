@@ -70,6 +70,9 @@ fn roll_dim(body: &Body, dim: usize, shift: i64) -> Result<Body> {
 
 /// Writes `x` into `out` with `dims` reversed. The bodies must not be empty.
 fn flip_into(out: &Body, x: &Body, dims: &[usize]) -> Result<()> {
+    if x.dtype.is_stored_only() {
+        return flip_into(&out.as_bits(), &x.as_bits(), dims);
+    }
     fork!(over [out, x], with [dims],
     cpu: done(crate::cpu::flip::flip(out.host()?, x.host()?, dims)),
     gpu: crate::operator::bodies::part_by_part(out, x, |out, x| crate::gpu::flip(out.gpu()?, x.gpu()?, dims)))
@@ -351,7 +354,7 @@ pub fn narrow_at(input: &Tensor, dim: i64, #[elsewhere] start: &Tensor, length: 
     if start.ndim() > 0 || !start.dtype().is_int() {
         return Err(Error::runtime("start must be an 0-dim integral Tensor."));
     }
-    part(input, dim, start.item()?.as_i64(), length)
+    part(input, dim, start.item()?.as_index(), length)
 }
 
 /// `length` slices from `start` on (a view).

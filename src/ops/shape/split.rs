@@ -156,7 +156,7 @@ fn chunks_of(input: &Tensor, chunks: i64, dim: i64) -> Result<Chunks> {
 /// Reads a tensor with one integer as a number. Returns other arguments unchanged.
 fn as_number(given: Arg) -> Result<Arg> {
     match &given {
-        Arg::Tensor(t) if t.numel() == 1 && t.dtype().is_int() => Ok(Arg::Int(t.item()?.as_i64())),
+        Arg::Tensor(t) if t.numel() == 1 && t.dtype().is_int() => Ok(Arg::Int(t.item()?.as_index())),
         _ => Ok(given),
     }
 }
@@ -378,7 +378,7 @@ pub fn tensor_split(
         return refuse(format!("have dtype of long, but got {}", t.dtype().scalar_name()));
     }
     let flat = views::reshape(t, &[t.numel()])?;
-    let number = |i: usize| Ok(slices::select(&flat, 0, i as i64)?.item()?.as_i64());
+    let number = |i: usize| Ok(slices::select(&flat, 0, i as i64)?.item()?.as_index());
     if t.ndim() == 0 {
         return split_into_sections(input, number(0)?, at);
     }

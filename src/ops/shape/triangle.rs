@@ -13,6 +13,9 @@ fn triangle(name: &str, x: &Body, diagonal: i64, lower: bool) -> Result<Body> {
     if x.layout.ndim() < 2 {
         return Err(Error::runtime(format!("{name}: input tensor must have at least 2 dimensions")));
     }
+    if x.dtype.is_stored_only() {
+        return x.moved(|x| triangle(name, x, diagonal, lower));
+    }
     if x.device().is_cpu() {
         let out = duplicate(x)?;
         fork!(over [out], with [diagonal, lower], cpu: done(crate::cpu::triangle::keep_triangle(out.host()?, diagonal, lower)), gpu: Ok(()))?;

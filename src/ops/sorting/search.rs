@@ -155,7 +155,7 @@ fn search(
 ) -> Result<Tensor> {
     check(sorted, input, sorter)?;
     warn_of_copies(sorted, input, sorter)?;
-    let dtype = result_type([Operand::Tensor(sorted), Operand::Tensor(input)]);
+    let dtype = result_type([Operand::Tensor(sorted), Operand::Tensor(input)])?;
     let (sorted, input) = (detached::shallow(sorted), detached::shallow(input));
     if input.numel() > 0 && (dtype == DType::Bool || dtype.is_complex()) {
         return Err(Fault::NoKernel { op: "searchsorted_out_cpu", dtype }.into());
@@ -165,7 +165,7 @@ fn search(
 
 /// A number as a tensor in the dtype of the comparison.
 fn number(beside: &Tensor, value: Scalar) -> Result<Tensor> {
-    let dtype = result_type([Operand::Tensor(beside), Operand::Scalar(value)]);
+    let dtype = result_type([Operand::Tensor(beside), Operand::Scalar(value)])?;
     to_device(&constant::scalar_tensor(value, Some(dtype))?, beside.device())
 }
 
@@ -305,7 +305,7 @@ fn among(elements: &Tensor, test_elements: &Tensor, invert: bool) -> Result<Tens
             )));
         }
     }
-    let dtype = result_type([Operand::Tensor(elements), Operand::Tensor(test_elements)]);
+    let dtype = result_type([Operand::Tensor(elements), Operand::Tensor(test_elements)])?;
     let elements = to_dtype(&detached::shallow(elements), dtype)?;
     let line = reshape(&to_dtype(&detached::shallow(test_elements), dtype)?, &[test_elements.numel()])?;
     let found = if line.numel() == 0 || is_few(elements.numel(), line.numel()) {

@@ -50,6 +50,9 @@ fn sort_body(x: &Body, dim: usize, descending: bool) -> Result<Picked> {
     if x.dtype.is_complex() {
         return Err(Error::unordered(" Sort does not support complex dtypes on CPU"));
     }
+    if x.dtype.is_stored_only() && !x.dtype.is_wide_unsigned() {
+        return Err(Fault::NoKernel { op: "sorting_kernel_method_name", dtype: x.dtype }.into());
+    }
     let mut out = Picked::new(x, dim, x.shape()[dim])?;
     if x.device().is_cpu() {
         let layout = dense_like(&x.layout);
@@ -57,7 +60,7 @@ fn sort_body(x: &Body, dim: usize, descending: bool) -> Result<Picked> {
     }
     if x.numel() > 0 {
         let (values, indices) = (&out.values, &out.indices);
-        fork!(over [values, x], with [indices, dim, descending], cpu: crate::cpu::sort::sort(values.host()?, indices.host()?, x.host()?, dim, descending),
+        fork!(over [values, x], with [indices, dim, descending], cpu: crate::cpu::sort::sort(values.host_of_any_dtype()?, indices.host()?, x.host_of_any_dtype()?, dim, descending),
             gpu: crate::gpu::sort(values.gpu()?, indices.gpu()?, x.gpu()?, dim, descending))?;
     }
     Ok(out)

@@ -69,7 +69,7 @@ fn pair(name: &'static str, x: Operand, y: Operand) -> Result<[Tensor; 2]> {
             (one(x)?, one(y)?)
         }
     };
-    let promoted = result_type([Operand::from(&x), Operand::from(&y)]);
+    let promoted = result_type([Operand::from(&x), Operand::from(&y)])?;
     let dtype = if promoted.is_differentiable() { promoted } else { default_dtype() };
     let (x, y) = (floating(name, &x)?, floating(name, &y)?);
     Ok([to_dtype(&x, dtype)?, to_dtype(&y, dtype)?])

@@ -85,7 +85,7 @@ pub fn run_or<T: Send>(
 ) -> PyResult<T> {
     let long = is_long(args)?;
     crate::operator::call::devices::check(row, args).map_err(|error| blame(error, row, args))?;
-    running(py, long, || body(args)).map_err(|error| blame(error, row, args).into())
+    running(py, long, || body(args)).map_err(|error| blame(error.of_operator(row.name), row, args).into())
 }
 
 /// If a call fails, reports a stale view (whose base was written untracked) before any other error.

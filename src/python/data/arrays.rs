@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 use smallvec::SmallVec;
 
-const KINDS: [(&str, DType); 11] = [
+const KINDS: [(&str, DType); 14] = [
     ("c8", DType::C64),
     ("c16", DType::C128),
     ("f4", DType::F32),
@@ -29,6 +29,9 @@ const KINDS: [(&str, DType); 11] = [
     ("i1", DType::I8),
     ("u1", DType::U8),
     ("b1", DType::Bool),
+    ("u2", DType::U16),
+    ("u4", DType::U32),
+    ("u8", DType::U64),
 ];
 
 const READ_ONLY: &std::ffi::CStr = c"The given NumPy array is not writable, and gradiron does not support non-writable \
@@ -155,7 +158,7 @@ impl<'py> ArrayInfo<'py> {
         };
         Err(PyTypeError::new_err(format!(
             "can't convert np.ndarray of type numpy.{class}. The only supported types are: float64, float32, float16, complex64, \
-             complex128, int64, int32, int16, int8, uint8, and bool."
+             complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool."
         )))
     }
 
@@ -278,7 +281,7 @@ pub fn shared(tensor: &Bound<'_, PyTensor>) -> PyResult<Shared> {
         }
     }
     let Some(&(kind, _)) = KINDS.iter().find(|known| known.1 == body.dtype) else {
-        return Err(PyTypeError::new_err("Got unsupported ScalarType BFloat16"));
+        return Err(PyTypeError::new_err(format!("Got unsupported ScalarType {}", body.dtype.scalar_name())));
     };
     crate::storage::access::check()?;
     if body.storage.host().is_none() {

@@ -124,7 +124,7 @@ struct Export<M> {
     managed: M,
 }
 
-const CODES: [(DType, u8); 12] = [
+const CODES: [(DType, u8); 18] = [
     (DType::Bool, 6),
     (DType::U8, 1),
     (DType::I8, 0),
@@ -137,6 +137,12 @@ const CODES: [(DType, u8); 12] = [
     (DType::F64, 2),
     (DType::C64, 5),
     (DType::C128, 5),
+    (DType::U16, 1),
+    (DType::U32, 1),
+    (DType::U64, 1),
+    (DType::F8E4M3, 10),
+    (DType::F8E5M2, 12),
+    (DType::C32, 5),
 ];
 
 unsafe extern "C" fn drop_managed(managed: *mut Managed) {

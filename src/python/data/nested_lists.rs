@@ -17,7 +17,7 @@ use crate::python::types::device_from;
 use crate::python::wrapper::class::{PyTensor, no_index, wrap};
 use crate::tensor::{Body, Tensor};
 use gradiron_macros::pyfunction;
-use pyo3::exceptions::{PyRecursionError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyRecursionError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
@@ -61,12 +61,13 @@ fn infer_shape(object: &Bound<'_, PyAny>, shape: &mut Dims, depth: usize) -> PyR
     Ok(())
 }
 
-/// An element of a list. An int of more than 64 bits is kept as a float: only float dtypes take it.
+/// An element of a list. Of an int that exceeds an `i64` the `u64` is kept, if it is one, and a float: only `uint64` and
+/// float dtypes take it.
 enum ListItem {
     Number(Scalar),
     /// From a tensor of floats: int and bool dtypes do not take it.
     OfFloats(Scalar),
-    TooLong(f64),
+    TooLong(Option<u64>, f64),
 }
 
 /// Reads an element, and promotes its dtype into `kind`.
@@ -78,7 +79,7 @@ fn read_item(object: &Bound<'_, PyAny>, kind: &mut Option<DType>) -> PyResult<Li
         }
         if object.is_instance_of::<PyInt>() {
             *kind = Some(kind.map_or(DType::I64, |k| k.promote(DType::I64)));
-            return Ok(ListItem::TooLong(object.extract()?));
+            return Ok(ListItem::TooLong(object.extract().ok(), object.extract()?));
         }
         return Err(if object.is_none() {
             PyRuntimeError::new_err("Could not infer dtype of NoneType")
@@ -177,7 +178,7 @@ fn append_elements(
     *kind = Some(kind.map_or(t.dtype(), |k| k.promote(t.dtype())));
     let host = copies::to_device(&detached::shallow(t), Device::Cpu)?;
     let dense = crate::operator::bodies::duplicate(&host.body())?;
-    let view = dense.host()?;
+    let view = dense.host_of_any_dtype()?;
     // SAFETY: the body is contiguous and holds that many elements.
     let read = |i| unsafe { Scalar::read(dense.dtype, view.ptr.add(i * dense.dtype.size())) };
     (0..dense.numel()).try_for_each(|i| try_alloc::push(out, ListItem::Number(read(i))))?;
@@ -227,8 +228,15 @@ pub fn from_nested(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<
 /// Returns the number if the dtype can hold it.
 fn fits(value: &ListItem, dtype: DType) -> PyResult<Scalar> {
     let value = match *value {
-        ListItem::TooLong(_) if dtype.is_int() => return Err(too_long()),
-        ListItem::TooLong(number) => Scalar::Float(number),
+        ListItem::TooLong(Some(number), _) if dtype == DType::U64 => Scalar::Unsigned(number),
+        ListItem::TooLong(..) if dtype.is_int() => return Err(too_long()),
+        ListItem::TooLong(_, number) => Scalar::Float(number),
+        ListItem::Number(Scalar::Float(_)) if dtype == DType::U64 => {
+            return Err(PyTypeError::new_err("an integer is required"));
+        }
+        ListItem::Number(Scalar::Int(..0)) if dtype == DType::U64 => {
+            return Err(PyOverflowError::new_err("can't convert negative int to unsigned"));
+        }
         ListItem::Number(number) => number,
         ListItem::OfFloats(_) if !dtype.is_differentiable() => return Err(no_index()),
         ListItem::OfFloats(Scalar::Complex(..)) if dtype.is_float() => return Err(overflow("double").into()),
@@ -282,6 +290,7 @@ fn numbers<'py>(py: Python<'py>, body: &Body, dim: usize, offset: usize) -> PyRe
         return Ok(match unsafe { Scalar::read(body.dtype, base.add(offset * body.dtype.size())) } {
             Scalar::Bool(b) => PyBool::new(py, b).to_owned().into_any(),
             Scalar::Int(i) => to_object(py, i)?,
+            Scalar::Unsigned(u) => to_object(py, u)?,
             Scalar::Float(f) => to_object(py, f)?,
             // SAFETY: the call returns a new object, or null with an exception set.
             Scalar::Complex(re, im) => unsafe {

@@ -68,7 +68,7 @@ pub fn to_bytes<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyByt
         crate::operator::bodies::duplicate(&host.body())
     })?;
     let len = dense.numel() * dense.dtype.size();
-    let view = dense.host()?;
+    let view = dense.host_of_any_dtype()?;
     PyBytes::new_with(py, len, |target| {
         if len > 0 {
             // SAFETY: a contiguous body holds `len` bytes, and so does the target.
@@ -98,7 +98,7 @@ pub fn crc32(bytes: &Bound<'_, PyTensor>, before: u32) -> PyResult<u32> {
     if !body.layout.is_contiguous() {
         return Err(PyValueError::new_err("crc32() needs a contiguous tensor: call contiguous() first"));
     }
-    let (view, len) = (body.host()?, body.layout.numel() * body.dtype.size());
+    let (view, len) = (body.host_of_any_dtype()?, body.layout.numel() * body.dtype.size());
     if len == 0 {
         return Ok(before);
     }

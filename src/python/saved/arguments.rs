@@ -26,6 +26,7 @@ pub fn to_python(py: Python<'_>, value: Shown) -> Value<'_> {
         }
         Shown::Float(f) | Shown::Number(Scalar::Float(f)) => to_object(py, f)?,
         Shown::Number(Scalar::Int(i)) => to_object(py, i)?,
+        Shown::Number(Scalar::Unsigned(u)) => to_object(py, u)?,
         Shown::Number(Scalar::Complex(re, im)) => PyComplex::from_doubles(py, re, im).into_any(),
         Shown::Text(text) => to_object(py, text)?,
     })
@@ -59,6 +60,7 @@ fn wrapped(py: Python<'_>, number: Scalar) -> Value<'_> {
     let dtype = match number {
         Scalar::Bool(_) => DType::Bool,
         Scalar::Int(_) => DType::I64,
+        Scalar::Unsigned(_) => DType::U64,
         Scalar::Complex(..) => DType::C128,
         Scalar::Float(_) => DType::F64,
     };

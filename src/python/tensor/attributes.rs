@@ -251,7 +251,7 @@ pub fn result_type(
     other: &Bound<'_, PyAny>,
 ) -> PyResult<Py<PyDType>> {
     match (known_operand(tensor), known_operand(other)) {
-        (Ok(a), Ok(b)) => dtype_object(py, crate::operator::pointwise::result_type([a, b])),
+        (Ok(a), Ok(b)) => dtype_object(py, crate::operator::pointwise::result_type([a, b])?),
         _ => Err(PyTypeError::new_err(format!(
             "result_type() received an invalid combination of arguments - got ({}, {}), but expected one of:\n * (Tensor tensor, \
              Tensor other)\n * (Number scalar, Tensor tensor)\n * (Tensor tensor, Number other)\n * (Number scalar1, Number \

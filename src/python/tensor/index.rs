@@ -70,7 +70,7 @@ fn item(object: &Bound<'_, PyAny>) -> PyResult<Item> {
             // A batched index has a value per example, so it cannot be read as one number.
             _ if t.is_batched() => Item::Tensor(t),
             DType::Bool | DType::U8 if t.ndim() == 0 => Item::Flag(t.item()?.as_bool()),
-            dtype if t.ndim() == 0 && dtype.is_int() => Item::At(t.item()?.as_i64()),
+            dtype if t.ndim() == 0 && dtype.is_int() => Item::At(t.item()?.as_index()),
             _ => Item::Tensor(t),
         });
     }

@@ -262,7 +262,8 @@ macro_rules! slots {
                 let Ok(other) = other.cast::<PyTensor>() else { return no_product(slf, other) };
                 let (x, y) = (&slf.get().tensor, &other.get().tensor);
                 let long = x.numel() + y.numel() >= 2048;
-                wrap(py, running(py, long, || ops::linalg::matmul::matmul(x, y))?)
+                let made = running(py, long, || ops::linalg::matmul::matmul(x, y));
+                wrap(py, made.map_err(|error| error.of_operator(of_slot(PRODUCT)))?)
             }
             // The tensor is the first operand of the node even if it stood last.
             fn __radd__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -398,6 +399,7 @@ impl PyTensor {
     fn __int__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         let (py, number) = (slf.py(), slf.get().number()?);
         match number {
+            Scalar::Unsigned(u) => to_object(py, u),
             // Python's float converts numbers beyond 64 bits, and refuses infinity and NaN.
             Scalar::Float(f) if !number.fits(DType::I64) => {
                 to_object(py, f)?.call_method0(intern!(py, "__int__"))
@@ -408,11 +410,15 @@ impl PyTensor {
             }
         }
     }
-    fn __index__(&self) -> PyResult<i64> {
-        if self.tensor.dtype().is_differentiable() || self.tensor.numel() != 1 {
+    fn __index__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, tensor) = (slf.py(), &slf.get().tensor);
+        if tensor.dtype().is_differentiable() || tensor.numel() != 1 {
             return Err(no_index());
         }
-        Ok(self.tensor.item()?.as_i64())
+        match tensor.item()? {
+            Scalar::Unsigned(u) => to_object(py, u),
+            number => to_object(py, number.as_i64()),
+        }
     }
     fn __len__(&self) -> PyResult<usize> {
         match self.tensor.body().shape().first() {

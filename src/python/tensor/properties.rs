@@ -477,6 +477,7 @@ impl PyTensor {
         Ok(match slf.get().tensor.item()? {
             Scalar::Bool(b) => pyo3::types::PyBool::new(py, b).to_owned().into_any(),
             Scalar::Int(i) => to_object(py, i)?,
+            Scalar::Unsigned(u) => to_object(py, u)?,
             Scalar::Float(f) => to_object(py, f)?,
             Scalar::Complex(re, im) => pyo3::types::PyComplex::from_doubles(py, re, im).into_any(),
         })
