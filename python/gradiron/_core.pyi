@@ -118,6 +118,24 @@ class AbsentDType:
         """The size of an element in bytes."""
 
 @final
+class CallWatch:
+    """Passes calls of Python functions on, those of a known code object not: `notice` is for `sys.setprofile`.
+
+    Args:
+        ask: called with the frame of a function that begins. If it returns true, the function's code object is known from
+            then on.
+    """
+    def __new__(cls, ask: Any) -> Any: ...
+    def notice(self, frame: Any, event: Any, arg: Any) -> Any:
+        """Take an event of Python's profiler.
+
+        Args:
+            frame: the frame in which it happens.
+            event: its name.
+            arg: what belongs to it; ignored.
+        """
+
+@final
 class Captured:
     """Captured kernels."""
     @property
@@ -157,6 +175,9 @@ class CapturedProgram:
     def bytes_apart(self) -> Any:
         """The bytes that kernels would read and write without groups."""
     @property
+    def decisions(self) -> Any:
+        """The number of decisions by elements of tensors, which a replay compares."""
+    @property
     def groups(self) -> Any:
         """The number of groups."""
     @property
@@ -195,6 +216,31 @@ class CapturedProgram:
     @property
     def used(self) -> Any:
         """The numbers of the known tensors that a replay needs."""
+
+@final
+class DirectReplays:
+    """The captures of a compiled function that can be replayed directly, by the kinds of arguments and the modes of the thread."""
+    def __new__(cls) -> Any: ...
+    def clear(self) -> Any:
+        """Forget all captures."""
+    def replay(self, args: Any) -> Any:
+        """Replay the capture that fits, and return its result; NotImplemented if none does.
+
+        Args:
+            args: the arguments of the call.
+        """
+    @property
+    def replays(self) -> Any:
+        """The number of replays."""
+    def set(self, kinds: Any, modes: Any, captures: Any) -> Any:
+        """Set the captures for a kind of arguments, to be tried in this order.
+
+        Args:
+            kinds: the `tensor_kinds` of the arguments.
+            modes: the `thread_modes`.
+            captures: for each the program, its guards, where its live numbers are, the arguments that must be the same
+                objects, and the outline of its result.
+        """
 
 @final
 class Generator:
@@ -5961,6 +6007,10 @@ def cumulative_trapezoid(y: Tensor, x: Tensor, dim: _int = -1) -> Tensor:
 def cumulative_trapezoid(y: Tensor, *, dx: _float = 1.0, dim: _int = -1) -> Tensor: ...
 def current_graph_task_id() -> Any:
     """Returns the number of the running backward of this thread, or -1."""
+def decide(tensor: Any, truth: Any) -> Any:
+    """Returns the number in a tensor of one element, which this thread's capture compares before it goes on in a replay: its
+    truth only, if `truth` is true.
+    """
 def deg2rad(input: Tensor, *, out: Any = None) -> Tensor:
     """Convert angles from degrees to radians.
 
@@ -9577,6 +9627,8 @@ def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
 def overrides_off() -> Any: ...
 def packing_node() -> Any:
     """Returns the node whose value is being packed."""
+def permit_direct_replays(on: Any) -> Any:
+    """Permit direct replays, or refuse them for the whole process."""
 def permute(input: Tensor, dims: _int | Sequence[_int]) -> Tensor:
     """Rearrange the dimensions of a tensor (a view).
 
@@ -9937,6 +9989,8 @@ def reaches_others(output: Any, own: Any, since: Any) -> Any:
     """Returns true if a gradient of `output` flows beyond `own`: to nodes recorded before number `since`, or
     to other leaves.
     """
+def read_captured(tensor: Any) -> Any:
+    """Returns the number in a tensor of one element that each replay reads anew."""
 def real(input: Tensor) -> Tensor:
     """Return the real parts of a complex tensor (a view); real tensors are returned as they are.
 
@@ -11083,8 +11137,8 @@ def svd(input: Tensor, some: _bool = True, compute_uv: _bool = True, *, out: Any
         >>> torch.svd(torch.tensor([[3.0, 0.0], [0.0, -4.0]])).S
         tensor([4., 3.])
     """
-def swap_autocast(dtype: Any, cache: Any) -> Any:
-    """Sets this thread's autocast dtype, or none; returns the old one."""
+def swap_autocast(dtype: Any, cache: Any, is_on: Any) -> Any:
+    """Sets this thread's autocast dtype, or none, and whether autocast is on for any kind of device; returns the old dtype."""
 def swap_contents(first: Any, second: Any) -> Any:
     """Swaps the values and graph positions of two tensors; returns the AccumulateGrad nodes that they had as
     leaves.
@@ -11237,7 +11291,7 @@ def thread_device() -> Any:
     """Returns the default device as it was given, with or without an index."""
 def thread_modes() -> Any:
     """Returns a number for the modes of this thread that decide what operators do; None where calls are not captured: inside of
-    a transform, where overrides are off, with hooks for saved tensors, or with anomaly detection.
+    a transform or a dual level, where overrides are off, with hooks for saved tensors, or with anomaly detection.
     """
 def threshold(input: Tensor, threshold: _Number, value: _Number, *, out: Any = None) -> Tensor:
     """Replace the elements that are not above a threshold by a value.
