@@ -56,7 +56,7 @@ def reset():
     for name, value in PLAIN.items():
         with suppress(Exception):
             getattr(_core, name)(value)
-    _core.swap_autocast(None, True)
+    _core.swap_autocast(None, True, False)
 
 
 def values():
