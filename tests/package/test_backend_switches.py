@@ -129,7 +129,7 @@ def test_marks_for_a_compiler():
 def test_what_is_not_there_says_so():
     for call, message in [
         (lambda: T.hub.load("a/b", "model"), "gradiron fetches nothing"),
-        (lambda: T.hub.load_state_dict_from_url("https://example.org"), "gradiron fetches nothing"),
+        (lambda: T.hub.load_state_dict_from_url("https://example.org/weights.pth"), "gradiron fetches nothing"),
     ]:
         with pytest.raises(NotImplementedError, match=message):
             call()
