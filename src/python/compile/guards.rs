@@ -41,12 +41,17 @@ impl PyTensorKind {
             (Some(kind), Some(grad)) => kind.matches(grad),
             _ => false,
         };
-        // SAFETY: the tensor is held, and its class is only compared.
-        let class = unsafe { ffi::Py_TYPE(tensor.as_ptr()) };
-        class.cast() == self.class.as_ptr()
+        is_of(tensor.as_any(), self.class.as_any())
             && (unchanged.kinds || self.kind.matches(own))
             && (unchanged.grads || own.try_see_grad(same_grad) == Some(true))
     }
+}
+
+/// True if this is the class of an object.
+fn is_of(object: &Py<PyAny>, class: &Py<PyAny>) -> bool {
+    // SAFETY: the object is held, and its class is only compared.
+    let own = unsafe { ffi::Py_TYPE(object.as_ptr()) };
+    own.cast() == class.as_ptr()
 }
 
 /// What no tensor of the process has changed since all guards held.
@@ -157,10 +162,7 @@ impl Read {
     /// True if the read gives now what it gave then.
     fn holds(&self, py: Python<'_>, unchanged: Unchanged) -> PyResult<bool> {
         match self {
-            // SAFETY: the object is held, and its class is only compared.
-            Read::Type { object, class } => {
-                Ok(unsafe { ffi::Py_TYPE(object.as_ptr()) }.cast() == class.as_ptr())
-            }
+            Read::Type { object, class } => Ok(is_of(object, class)),
             Read::Vars { object, dict } => {
                 let own = attribute(object.bind(py), intern!(py, "__dict__"))?;
                 Ok(own.is_some_and(|own| own.is(dict)))
