@@ -2,7 +2,6 @@
 
 use crate::base::{Scalar, warn_once};
 use crate::operator::Ints;
-use crate::python::objects::to_object;
 use crate::python::wrapper::class::PyTensor;
 use crate::tensor::{Tensor, mode};
 use pyo3::prelude::*;
@@ -48,17 +47,6 @@ pub fn scalar_from(object: &Bound<'_, PyAny>) -> Option<Scalar> {
 }
 
 /// Callers check for lists first: each failed attempt to read a list as a number would create an exception.
-/// Returns a number as Python has it.
-pub fn number_object(py: Python<'_>, number: Scalar) -> PyResult<Bound<'_, PyAny>> {
-    Ok(match number {
-        Scalar::Bool(b) => PyBool::new(py, b).to_owned().into_any(),
-        Scalar::Int(i) => to_object(py, i)?,
-        Scalar::Unsigned(u) => to_object(py, u)?,
-        Scalar::Float(f) => to_object(py, f)?,
-        Scalar::Complex(re, im) => PyComplex::from_doubles(py, re, im).into_any(),
-    })
-}
-
 pub fn is_list(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyTuple>() || object.is_instance_of::<PyList>()
 }

@@ -1,13 +1,13 @@
 //! Fallible constructors of Python numbers, strings, tuples and lists: PyO3's own panic when memory is
 //! missing.
 
-use crate::base::try_alloc;
+use crate::base::{Scalar, try_alloc};
 use crate::python::sequences::poll_signals;
 use pyo3::exceptions::PyMemoryError;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyComplex, PyList, PyString, PyTuple};
 
 /// A return value whose conversion to a Python object may fail.
 pub struct ToObject<T>(pub T);
@@ -42,6 +42,17 @@ where
     ToObject<T>: IntoPyObject<'py, Output = Bound<'py, PyAny>, Error = PyErr>,
 {
     ToObject(value).into_pyobject(py)
+}
+
+/// Returns a number as Python has it.
+pub fn number_object(py: Python<'_>, number: Scalar) -> PyResult<Bound<'_, PyAny>> {
+    Ok(match number {
+        Scalar::Bool(b) => PyBool::new(py, b).to_owned().into_any(),
+        Scalar::Int(i) => to_object(py, i)?,
+        Scalar::Unsigned(u) => to_object(py, u)?,
+        Scalar::Float(f) => to_object(py, f)?,
+        Scalar::Complex(re, im) => PyComplex::from_doubles(py, re, im).into_any(),
+    })
 }
 
 /// Returns the text of a Python string; raises if it is too long to be repeated in messages.

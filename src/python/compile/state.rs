@@ -3,7 +3,7 @@
 use crate::base::{self, profile};
 use crate::capture::{self, Asked};
 use crate::python::call::overrides;
-use crate::python::numbers::number_object;
+use crate::python::objects::number_object;
 use crate::python::wrapper::class::PyTensor;
 use crate::python::wrapper::host_state;
 use crate::tensor::levels::{func, tangents, vmap};
