@@ -221,7 +221,7 @@ def alarm(*_):
     raise KeyboardInterrupt
 
 signal.signal(signal.SIGALRM, alarm)
-signal.setitimer(signal.ITIMER_REAL, 0.3)
+signal.setitimer(signal.ITIMER_REAL, 0.02)
 try:
     start()
 except KeyboardInterrupt:
