@@ -36,7 +36,7 @@ _MODULES = """
     __future__ fft func linalg special nn optim ops viz testing cuda utils random profiler multiprocessing serialization
     storage _utils _tensor_str version torch_version amp cpu overrides backends jit compiler hub onnx distributed distributions
     mps signal xpu accelerator fx library types ao quasirandom _C _custom_ops _ops _subclasses _jit_internal _dynamo _inductor
-    sparse futures functional masked __config__ return_types _higher_order_ops
+    sparse nested futures functional masked __config__ return_types _higher_order_ops
 """.split()
 _STORAGES = "Float Double Half BFloat16 Byte Char Short Int Long Bool ComplexFloat ComplexDouble".split()
 # Functions of `nn.functional` that stand here, too, and those that take their options otherwise here.

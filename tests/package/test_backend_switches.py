@@ -129,6 +129,7 @@ def test_marks_for_a_compiler():
 def test_what_is_not_there_says_so():
     for call, message in [
         (lambda: T.hub.load("a/b", "model"), "gradiron fetches nothing"),
+        (lambda: T.nested.nested_tensor([T.ones(2), T.ones(3)]), "torch.nested.nested_tensor: gradiron has no nested tensors"),
         (lambda: T.hub.load_state_dict_from_url("https://example.org/weights.pth"), "gradiron fetches nothing"),
     ]:
         with pytest.raises(NotImplementedError, match=message):

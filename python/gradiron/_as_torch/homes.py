@@ -430,6 +430,11 @@ HOMES: dict[str, dict[str, str]] = {
             softmax softmin std sum var
         """,
     },
+    "gradiron.nested": {
+        "torch._C._nested": """
+            to_padded_tensor=nested_to_padded_tensor
+        """,
+    },
     "gradiron.nn._activations": {
         "torch.nn.functional": """
             leaky_relu relu relu6 sigmoid tanh
@@ -724,7 +729,7 @@ HOMES: dict[str, dict[str, str]] = {
 
 # PyTorch's modules among them that gradiron has no file for, by the module that they are in.
 WITHOUT_FILE = {
-    "torch._C": "_autograd _fft _linalg _profiler _sparse _special",
+    "torch._C": "_autograd _fft _linalg _nested _profiler _sparse _special",
     "torch.ao.quantization": "stubs",
     "torch.cuda": "memory streams",
     "torch.distributed.checkpoint": "api state_dict_loader state_dict_saver",
