@@ -201,20 +201,16 @@ class set_stance:
             raise RuntimeError("non-default stance cannot have force_backend set")
         self._former = (_stance.forced, _stance.trusts)
         self._wanted = ("force_eager" if force_backend == "eager" else stance, bool(skip_guard_eval_unsafe))
-        self._set(self._wanted)
-
-    @staticmethod
-    def _set(values: tuple[str, bool]) -> None:
-        _stance.set(*values)
+        _stance.set(*self._wanted)
 
     def __enter__(self) -> None:
-        self._set(self._wanted)
+        _stance.set(*self._wanted)
 
     def __exit__(self, *error: object) -> None:
-        self._set(self._former)
+        _stance.set(*self._former)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        self._set(self._former)
+        _stance.set(*self._former)
 
         def with_stance(*args: Any, **kwargs: Any) -> Any:
             with type(self)(self._wanted[0], skip_guard_eval_unsafe=self._wanted[1]):

@@ -302,7 +302,7 @@ def _builtin(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str
     if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
         return _unbound(o, function, args, kwargs)
     owner = getattr(function, "__self__", None)
-    takes_live = isinstance(owner, (list, dict, _core.Program)) and not (o.read_numbers and isinstance(owner, _core.Program))
+    takes_live = isinstance(owner, (list, dict)) or (isinstance(owner, _core.Program) and not o.read_numbers)
     if not takes_live and function is not isinstance:
         args = tuple(map(_ordinary, args))
         kwargs = {name: _ordinary(value) for name, value in kwargs.items()}
