@@ -1,6 +1,6 @@
 //! Copies on the GPU that need not run: what is only copied to a new storage is written there in the first place.
 
-use crate::capture::pointwise::{At, Counted, Pointwise, Source};
+use crate::capture::pointwise::{Argument, At, Counted, Pointwise, Source};
 use crate::capture::program::{Place, Unit, no_run};
 use crate::capture::shader::Language;
 use crate::cpu::group::code::{Formula, Reach};
@@ -65,12 +65,17 @@ impl Copy {
     }
 }
 
+/// True if a unit that still runs reaches a slot.
+fn reaches(unit: &Option<Unit>, slot: usize) -> bool {
+    unit.as_ref().is_some_and(|unit| unit.reaches.contains(&slot))
+}
+
 /// True if both storages are the same bytes in the same order, the new one is not used before the copy, and the old one not
 /// afterwards.
 fn is_renamed(units: &[Option<Unit>], at: usize, copy: &Copy, slots: &[Place]) -> bool {
     let bytes = slots[copy.from].bytes;
     let is_whole = copy.counted.as_ref().is_some_and(|counted| {
-        let [crate::capture::pointwise::Argument::Memory(src)] = counted.args.as_slice() else {
+        let [Argument::Memory(src)] = counted.args.as_slice() else {
             return false;
         };
         let whole = (0, bytes);
@@ -79,7 +84,6 @@ fn is_renamed(units: &[Option<Unit>], at: usize, copy: &Copy, slots: &[Place]) -
             && (counted.out.start, counted.out.end) == whole
             && slots[copy.to.slot].bytes == bytes
     });
-    let reaches = |unit: &Option<Unit>, slot| unit.as_ref().is_some_and(|unit| unit.reaches.contains(&slot));
     is_whole
         && !units[..at].iter().any(|unit| reaches(unit, copy.to.slot))
         && !units[at + 1..].iter().any(|unit| reaches(unit, copy.from))
@@ -87,7 +91,6 @@ fn is_renamed(units: &[Option<Unit>], at: usize, copy: &Copy, slots: &[Place]) -
 
 /// The pointwise kernel that could write to the new storage instead: it alone writes what the copy alone reads.
 fn writer(units: &[Option<Unit>], at: usize, copy: &Copy) -> Option<usize> {
-    let reaches = |unit: &Option<Unit>, slot| unit.as_ref().is_some_and(|unit| unit.reaches.contains(&slot));
     let mut users = (0..units.len()).filter(|&other| other != at && reaches(&units[other], copy.from));
     let (Some(writer), None) = (users.next(), users.next()) else { return None };
     let unit = units[writer].as_ref()?;

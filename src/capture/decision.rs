@@ -2,11 +2,10 @@
 //! changed nothing so far, and gives up.
 
 use crate::base::{Error, Result, Scalar};
+use crate::capture::recorder::with_recorder;
 use crate::storage::access::{self, Permit};
 use crate::tensor::leaf::grad_changes;
 use crate::tensor::{Body, Tensor, anomaly};
-
-use super::recorder::with_recorder;
 
 /// What is asked of an element.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,13 +24,7 @@ pub(super) struct Decision {
 impl Decision {
     /// True if the answer is what it was.
     pub fn holds(&self) -> Result<bool> {
-        let now = if self.of.device().is_cpu() {
-            let start = self.of.host_of_any_dtype()?.ptr;
-            // SAFETY: the body has one element, which a kernel before this has written.
-            self.of.conj_neg.of(unsafe { Scalar::read(self.of.dtype, start) })
-        } else {
-            Tensor::new(self.of.clone()).item()?
-        };
+        let now = self.of.item()?;
         Ok(match self.asked {
             Asked::Truth => now.as_bool() == self.was.as_bool(),
             Asked::Value => now == self.was,

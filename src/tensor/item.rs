@@ -4,7 +4,7 @@
 use crate::base::{Error, Result, Scalar};
 use crate::storage::access;
 use crate::tensor::levels::batched;
-use crate::tensor::{NodeRef, Tensor};
+use crate::tensor::{Body, NodeRef, Tensor};
 use smallvec::SmallVec;
 
 /// The objects that the garbage collector visits from a tensor.
@@ -15,6 +15,31 @@ pub struct Referents {
     pub grad: Option<Tensor>,
     /// The tangents, and the parts of a sparse tensor.
     pub beside: Vec<Tensor>,
+}
+
+impl Body {
+    /// The value of the only element. Waits for the body's device.
+    pub(crate) fn item(&self) -> Result<Scalar> {
+        debug_assert_eq!(self.numel(), 1);
+        let size = self.dtype.size();
+        match self.storage.host() {
+            Some(base) => {
+                // SAFETY: the layout lies inside the storage, and the element was written when the tensor was made.
+                Ok(self.conj_neg.of(unsafe { Scalar::read(self.dtype, base.add(self.layout.offset * size)) }))
+            }
+            #[cfg(feature = "gpu")]
+            None => {
+                let mut bytes = [0u8; 16];
+                if let Some(buffer) = self.storage.gpu() {
+                    crate::gpu::download(buffer, self.layout.offset * size, &mut bytes[..size])?;
+                }
+                // SAFETY: sixteen bytes hold any element.
+                Ok(self.conj_neg.of(unsafe { Scalar::read(self.dtype, bytes.as_ptr()) }))
+            }
+            #[cfg(not(feature = "gpu"))]
+            None => Err(Error::runtime("this build of gradiron has no GPU support")),
+        }
+    }
 }
 
 impl Tensor {
@@ -34,24 +59,7 @@ impl Tensor {
             return Err(Error::runtime("Tensor.item() cannot be called on meta tensors"));
         }
         access::check()?;
-        let size = body.dtype.size();
-        match body.storage.host() {
-            Some(base) => {
-                // SAFETY: the layout lies inside the storage, and the element was written when the tensor was made.
-                Ok(body.conj_neg.of(unsafe { Scalar::read(body.dtype, base.add(body.layout.offset * size)) }))
-            }
-            #[cfg(feature = "gpu")]
-            None => {
-                let mut bytes = [0u8; 16];
-                if let Some(buffer) = body.storage.gpu() {
-                    crate::gpu::download(buffer, body.layout.offset * size, &mut bytes[..size])?;
-                }
-                // SAFETY: sixteen bytes hold any element.
-                Ok(body.conj_neg.of(unsafe { Scalar::read(body.dtype, bytes.as_ptr()) }))
-            }
-            #[cfg(not(feature = "gpu"))]
-            None => Err(Error::runtime("this build of gradiron has no GPU support")),
-        }
+        body.item()
     }
 
     /// The nodes and tensors behind this one, without updating a view and without waiting for a lock.
