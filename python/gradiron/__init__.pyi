@@ -499,6 +499,7 @@ from ._core import native_layer_norm as native_layer_norm
 from ._core import ne as ne
 from ._core import neg as neg
 from ._core import negative as negative
+from ._stand_ins import nested as nested
 from ._core import nextafter as nextafter
 from . import nn as nn
 from .autograd.grad_mode import no_grad as no_grad
@@ -729,7 +730,6 @@ from ._core import vstack as vstack
 from ._core import where as where
 from ._higher_order_ops import while_loop as while_loop
 from ._core import xlogy as xlogy
-from ._stand_ins import nested as nested
 from ._stand_ins import xpu as xpu
 from ._core import zeros as zeros
 from ._core import zeros_like as zeros_like
