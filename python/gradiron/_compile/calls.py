@@ -302,10 +302,11 @@ def _builtin(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str
     if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
         return _unbound(o, function, args, kwargs)
     owner = getattr(function, "__self__", None)
-    takes_live = isinstance(owner, (list, dict)) or (isinstance(owner, _core.Program) and not o.read_numbers)
-    if not takes_live and function is not isinstance:
-        args = tuple(map(_ordinary, args))
-        kwargs = {name: _ordinary(value) for name, value in kwargs.items()}
+    if not isinstance(owner, (list, dict)) and function is not isinstance:
+        # An optimizer's program knows the numbers that each replay reads anew, but none that come from tensors.
+        unknown = ReadNumber if isinstance(owner, _core.Program) else LiveNumber
+        args = tuple([_ordinary(each, unknown) for each in args])
+        kwargs = {name: _ordinary(value, unknown) for name, value in kwargs.items()}
     name = function.__name__
     if id(function) in CORE:
         if refused_core(function):
@@ -351,13 +352,18 @@ def _of_python(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[s
     return function(*args, **kwargs)
 
 
-def _ordinary(value: Any) -> Any:
-    """Return an argument of a C function without live numbers, which only an optimizer's program knows."""
+def _ordinary(value: Any, numbers: Any = LiveNumber) -> Any:
+    """Return an argument of a C function without live numbers.
+
+    Args:
+        value: the argument.
+        numbers: the class of those that the function does not know.
+    """
     kind = type(value)
-    if issubclass(kind, LiveNumber):
+    if issubclass(kind, numbers):
         return plain(value)
     if kind in (list, tuple) and any(isinstance(each, (LiveNumber, list, tuple, dict)) for each in value):
-        changed = [_ordinary(each) for each in value]
+        changed = [_ordinary(each, numbers) for each in value]
         if any(one is not other for one, other in zip(value, changed, strict=True)):
             return kind(changed)
     return value
@@ -385,8 +391,9 @@ def _method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, 
     if isinstance(owner, Tensor):
         return _of_tensor(o, function, owner, name, args, kwargs)
     if kind in PURE_METHODS or (kind is type and owner in PURE_METHODS):
-        given = [containers.walked(o, each) for each in args] if name == "join" else args
-        if not all(map(o.is_printable, args)) and name != "join" and not isinstance(owner, (tuple, frozenset)):
+        walks = name == "join" or (name == "__new__" and owner in (tuple, frozenset))
+        given = [each if isinstance(each, type) else containers.walked(o, each) for each in args] if walks else args
+        if not walks and not all(map(o.is_printable, args)) and not isinstance(owner, (tuple, frozenset)):
             o.stop(f"it calls {name}() with a {', '.join(type(each).__name__ for each in args)}")
         return o.make(function(*given, **kwargs))
     if isinstance(owner, (list, dict, set, deque)):
@@ -459,6 +466,7 @@ def _made(o: Observer, value: Any) -> Any:
         if id(value) not in o.numbers:
             o.fresh[id(value)] = value
     elif isinstance(value, tuple):
+        o.make(value)
         for each in value:
             _made(o, each)
     elif isinstance(value, (list, dict)):

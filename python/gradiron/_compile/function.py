@@ -189,14 +189,26 @@ def still_reachable(observer: Observer) -> list[Tensor]:
     return found
 
 
+def forget_dead(observer: Observer) -> None:
+    """Drop the reads of what only the notes hold: the call made it, so the next call cannot reach it."""
+    while True:
+        held = held_by(observer)
+        dead = [mark for mark, read in observer.reads.items() if _is_dead(read, held)]
+        for mark in dead:
+            del observer.reads[mark]
+        if not dead:
+            return
+
+
+def _is_dead(read: tuple[Any, Any], held: dict[int, int]) -> bool:
+    # The other references are those of this tuple's name and of the call.
+    return sys.getrefcount(read[0]) <= held[id(read[0])] + 1
+
+
 def ordered(observer: Observer) -> list[tuple[str, Any, Any, Any]]:
-    """Return the reads of a call, those of one object side by side, without those of objects that only the notes hold."""
-    held = held_by(observer)
+    """Return the reads of a call, those of one object side by side."""
     groups: dict[int, list[tuple[str, Any, Any, Any]]] = {}
     for (kind, _, key), (owner, expected) in observer.reads.items():
-        # Nobody else holds it, so the next call cannot reach it: it was made by this one. Two more references are this loop's.
-        if sys.getrefcount(owner) <= held[id(owner)] + 2:
-            continue
         groups.setdefault(id(owner), []).append((kind, owner, key, expected))
     return [read for group in groups.values() for read in group]
 
@@ -409,7 +421,11 @@ class CompiledFunction:
             observer.changed.clear()
             observer.effects.clear()
             del result, effects
+            forget_dead(observer)
+            # What only cycles hold does not outlive the call. All that it made is young, because no collection ran meanwhile.
+            gc.collect(0)
             observer.known = [*arguments.tensors, *still_reachable(observer)]
+            forget_dead(observer)
             program = _core.end_program(observer.known, results, len(arguments.tensors))
             captured = Captured(observer, arguments, program, made, stores)
         except (_Refused, RuntimeError) as error:

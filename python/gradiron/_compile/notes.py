@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from .._types import Size
+from .._types import Size, named_kind, named_result
 from .errors import Unsupported
 from .guards import MISSING, cell_contents, fingerprint, matches
 from .live import LiveNumber, ReadNumber
@@ -174,7 +174,7 @@ class Notes:
         """Note that a function of Python is called: give up if it is neither rewritten nor the compiler's own, which is
         returned."""
         code = frame.f_code
-        if id(code) in _rewritten or code.co_filename.startswith(_OWN):
+        if id(code) in _rewritten or code.co_filename.startswith(_OWN) or _makes_named_tuple(frame):
             return True
         if self.trusted:
             return False
@@ -238,7 +238,8 @@ class Notes:
     def note_cells(self, function: types.FunctionType) -> None:
         """Note what a function is, and what its closure holds."""
         code = function.__code__
-        self.note("attr", function, "__code__", code)
+        # A function that C calls has its rewritten code in place.
+        self.note("attr", function, "__code__", is_rewritten(code) or code)
         self.note("attr", function, "__defaults__", function.__defaults__)
         self.note("attr", function, "__kwdefaults__", function.__kwdefaults__)
         for value in function.__defaults__ or ():
@@ -390,10 +391,16 @@ class Notes:
         self.effects.append((kind, owner, key, value))
 
 
-# What `torch.Size` does reads nothing but itself, and C calls it to show one.
-for _function in vars(Size).values():
+# What `torch.Size` does, and making a named tuple, reads nothing but what they are given; C calls them.
+for _function in (*vars(Size).values(), named_kind, named_result):
+    _function = getattr(_function, "__func__", _function)
     if isinstance(_function, types.FunctionType):
         observe_code(_function.__code__, _function.__code__)
+
+
+def _makes_named_tuple(frame: types.FrameType) -> bool:
+    """Return whether it is the `__new__` that was generated for a named tuple."""
+    return frame.f_code.co_filename == "<string>" and "_tuple_new" in frame.f_globals
 
 
 _OF_ABC = frozenset((abc.ABCMeta.__instancecheck__.__code__, abc.ABCMeta.__subclasscheck__.__code__))

@@ -379,7 +379,7 @@ def spiking_network(step, model):
         optimizer.zero_grad()
         loss_val.backward()
         optimizer.step()
-        return loss_val.item(), spk_rec.sum()
+        return loss_val.item(), spk_rec.sum().item()
 
     for _ in range(12):
         loss, count = train(3 * torch.rand(8, 8), torch.randint(0, 3, (8,)))
