@@ -199,6 +199,8 @@ def _dict_item(o: Observer, value: dict[Any, Any], key: Any) -> Any:
     found = dict.get(value, key, MISSING)
     if type(found) is float and _is_group(value):
         return o.live(value, key, found)
+    if type(found) is tuple and _is_group(value) and (id(value), key) not in o.written and _are_floats(found):
+        return _live_tuple(o, value, key, found)
     o.note("item", value, key, found)
     if found is MISSING and isinstance(value, defaultdict) and value.default_factory is not None:
         o.note("attr", value, "default_factory", value.default_factory)
@@ -206,6 +208,15 @@ def _dict_item(o: Observer, value: dict[Any, Any], key: Any) -> Any:
         set_item(o, made, value, key)
         return made
     return value[key] if found is MISSING else o.see(found)
+
+
+def _live_tuple(o: Observer, own: dict[Any, Any], key: Any, values: tuple[float, ...]) -> tuple[float, ...]:
+    """Return floats such as `betas` as numbers that each replay reads anew."""
+    return tuple([o.live(own, (key, at), each) for at, each in enumerate(values)])
+
+
+def _are_floats(values: tuple[Any, ...]) -> bool:
+    return bool(values) and all(type(each) is float for each in values)
 
 
 def set_item(o: Observer, new: Any, value: Any, key: Any) -> None:
@@ -359,6 +370,8 @@ def _live_copy(o: Observer, own: dict[Any, Any]) -> dict[Any, Any]:
     for key, value in own.items():
         if type(value) is float:
             made[key] = o.live(own, key, value)
+        elif type(value) is tuple and _are_floats(value) and (id(own), key) not in o.written:
+            made[key] = _live_tuple(o, own, key, value)
         else:
             o.note("item", own, key, value)
             made[key] = o.see(value)

@@ -80,8 +80,10 @@ class Captured:
         live = set(program.numbers) - observer.fixed
         for number, (owner, key, value) in enumerate(observer.live_numbers):
             if number not in live:
-                observer.reads["item", id(owner), key] = (owner, value)
+                name, expected = (key, value) if type(key) is not tuple else (key[0], whole_tuple(observer, owner, key[0]))
+                observer.reads["item", id(owner), name] = (owner, expected)
         self.live = [(owner, key) for owner, key, _ in observer.live_numbers] if program.numbers else []
+        self.has_tuples = any(type(key) is tuple for _, key in self.live)
         for number in program.used:
             # The program compares all of these but the class by itself.
             tensor = observer.known[number]
@@ -102,7 +104,7 @@ class Captured:
 
     def direct(self) -> tuple[Any, ...] | None:
         """Return what the core needs to replay this without Python; `None` if it cannot."""
-        if self.effects or self.asked or self.registry is not None or self.result.outline is None:
+        if self.effects or self.asked or self.registry is not None or self.result.outline is None or self.has_tuples:
             return None
         return (self.program, self.guards, self.live, self.pinned, self.result.outline)
 
@@ -142,7 +144,7 @@ class Captured:
             found = self._differs_rarely(arguments)
             if found is not None:
                 return found
-        numbers = tuple([owner.get(key) for owner, key in self.live])
+        numbers = tuple([number_at(owner, key) for owner, key in self.live])
         for number in numbers:
             if type(number) is not float:
                 return Difference("a number that the replay reads anew", "number")
@@ -162,6 +164,19 @@ class Captured:
             else:
                 owner.cell_contents = new
         return (self.result.make(made),)
+
+
+def number_at(owner: dict[Any, Any], key: Any) -> Any:
+    """Return what a parameter group holds under a name; of a name and an index, the part of a tuple."""
+    if type(key) is not tuple:
+        return owner.get(key)
+    found = owner.get(key[0])
+    return found[key[1]] if type(found) is tuple and len(found) > key[1] else None
+
+
+def whole_tuple(observer: Observer, owner: Any, name: Any) -> tuple[float, ...]:
+    """Return the tuple whose parts a call read as live numbers."""
+    return tuple([value for other, key, value in observer.live_numbers if other is owner and type(key) is tuple and key[0] == name])
 
 
 def _mark(key: Any) -> Any:
