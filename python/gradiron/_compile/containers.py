@@ -250,7 +250,7 @@ def set_item(o: Observer, new: Any, value: Any, key: Any) -> None:
         if matches(old, new) and (id(value), key) not in o.written:
             o.note("element" if kind is list else "item", value, key, old)
         else:
-            o.store("set_item", value, key, new)
+            o.store("set_item", value, key, new, old is MISSING)
         value[key] = new
         return
     how = lookup(kind, "__setitem__")
@@ -332,7 +332,7 @@ def _of_list(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any,
     if name == "__len__":
         note_len(o, owner)
     elif name == "append":
-        o.store("append", owner, None, plain(args[0]) if type(args[0]) is LiveNumber else args[0])
+        o.store("append", owner, None, plain(args[0]) if type(args[0]) is LiveNumber else args[0], True)
     elif name in ("add", "discard") and is_constant(args[0]) and (args[0] in owner) is (name == "add"):
         o.note_elements(owner)
     else:

@@ -420,7 +420,7 @@ class CompiledFunction:
         results: list[Tensor] = []
         try:
             self._check_end(key)
-            effects = [*observer.effects, *_changed_names(observer)]
+            effects = [*observer.last_stores(), *_changed_names(observer)]
             try:
                 asks = (observer.is_fresh, lambda value: id(value) in observer.containers)
                 made = Template(result, results, *asks)
