@@ -119,6 +119,9 @@ def _of_tensor(o: Observer, value: Any, name: str) -> Any:
     found = getattr(value, name)
     if name in ("grad", "_grad") or (name not in QUICK_ATTRIBUTES and not isinstance(found, Tensor)):
         o.ask(value)
+    is_new = o.is_fresh(value) and (not isinstance(found, Tensor) or id(found) in o.fresh or id(found) in o.numbers)
+    if name == "_base" and is_new:
+        return found
     if name not in TENSOR_ATTRIBUTES and not (name in NEW_ATTRIBUTES and (o.is_fresh(value) or value.is_leaf)):
         o.stop(f"it reads {name} of a tensor")
     elif isinstance(found, Tensor):
