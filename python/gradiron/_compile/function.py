@@ -17,6 +17,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from ..amp.autocast_mode import clear_autocast_cache
 from . import calls
 from .arguments import Arguments, Template
 from .check import compare_both
@@ -388,6 +389,8 @@ class CompiledFunction:
         observer = Observer(arguments.tensors, arguments.containers, self.fullgraph)
         with _installed(self.found.values(), observer):
             if observer.reason is None:
+                # Replays convert weights anew, so no converted ones come in, and none go out.
+                clear_autocast_cache()
                 _core.begin_capture(True)
                 observer.on_stop = _core.discard_capture
                 observer.begin()
@@ -400,6 +403,7 @@ class CompiledFunction:
                 raise error.with_traceback(_without_own_frames(error.__traceback__)) from error.__cause__
             finally:
                 observer.end()
+                clear_autocast_cache()
         new = [code for code in observer.found if id(code) not in self.found]
         if observer.found and new and len(self.found) < _FOUND:
             self.found.update((id(code), code) for code in new)
