@@ -177,7 +177,9 @@ def number_at(owner: dict[Any, Any], key: Any) -> Any:
 
 def whole_tuple(observer: Observer, owner: Any, name: Any) -> tuple[float, ...]:
     """Return the tuple whose parts a call read as live numbers."""
-    return tuple([value for other, key, value in observer.live_numbers if other is owner and type(key) is tuple and key[0] == name])
+    return tuple(
+        [value for other, key, value in observer.live_numbers if other is owner and type(key) is tuple and key[0] == name]
+    )
 
 
 def _mark(key: Any) -> Any:

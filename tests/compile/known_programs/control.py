@@ -5,7 +5,7 @@ from collections import deque, namedtuple
 
 from library import T as torch
 
-from .registry import program, script
+from .registry import DREW, program, script
 
 nn, F, optim = torch.nn, torch.nn.functional, torch.optim
 Categorical = torch.distributions.Categorical
@@ -14,7 +14,7 @@ Transition = namedtuple("Transition", ("state", "action", "next_state", "reward"
 SavedAction = namedtuple("SavedAction", ["log_prob", "value"])
 
 
-@program(step="another number of steps in each episode")
+@program(step="it passes a deque to a function of C")
 def reinforce(step, model):
     env, net = reinforced.CartPole(), reinforced.Policy()
     policy = model(net)
@@ -55,7 +55,7 @@ def reinforce(step, model):
     return net
 
 
-@program()
+@program(step=DREW)
 def select_action(step, model):
     """What a policy does in each step of an episode: a distribution, a draw, its probability."""
     env, net = reinforced.CartPole(), reinforced.Policy()
@@ -191,7 +191,7 @@ def dqn(step, model):
     return policy_net, target_net
 
 
-@program()
+@program(model=DREW)
 def ppo(step, model):
     class Agent(nn.Module):
         def __init__(self):
@@ -244,7 +244,7 @@ def ppo(step, model):
     return agent
 
 
-@program()
+@program(step=DREW, model=DREW)
 def soft_actor_critic(step, model):
     """Twin critics, a squashed Gaussian policy, a temperature that learns, targets that follow slowly."""
 
@@ -297,7 +297,7 @@ def soft_actor_critic(step, model):
         for target_net, net in ((t1, q1), (t2, q2)):
             for target_param, param in zip(target_net.parameters(), net.parameters()):
                 target_param.data.copy_(target_param.data * (1.0 - 0.005) + param.data * 0.005)
-        return q_loss.item() + p_loss.item() if False else (q_loss.item(), p_loss.item())
+        return q_loss.item(), p_loss.item()
 
     for _ in range(12):
         yield sum(update(torch.randn(8, 3), torch.rand(8, 1) * 2 - 1, torch.randn(8, 1), torch.randn(8, 3)))

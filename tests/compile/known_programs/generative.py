@@ -4,13 +4,13 @@ import math
 
 from library import T as torch
 
-from .registry import program, script
+from .registry import HOST, program, script
 
 nn, F, optim = torch.nn, torch.nn.functional, torch.optim
 common = script("common")
 
 
-@program()
+@program(step=HOST)
 def vae(step, model):
     parts = script("vae")
     net = model(parts.VAE())
@@ -32,7 +32,7 @@ def vae(step, model):
     return net
 
 
-@program()
+@program(step=HOST)
 def dcgan(step, model):
     parts = script("dcgan")
     generator, discriminator = parts.Generator(), parts.Discriminator()
@@ -74,7 +74,7 @@ def dcgan(step, model):
     return netG, netD
 
 
-@program()
+@program(step="it sets requires_grad of a tensor that is older than the call")
 def wgan_gp(step, model):
     netG = model(nn.Sequential(nn.Linear(4, 16), nn.ReLU(True), nn.Linear(16, 2)))
     netD = model(nn.Sequential(nn.Linear(2, 16), nn.ReLU(True), nn.Linear(16, 1)))
@@ -283,7 +283,7 @@ def hopfield(step, model):
     return net
 
 
-@program()
+@program(captures=2)
 def autoencoder_with_batches_of_odd_sizes(step, model):
     """The last batch of each epoch is smaller."""
     net = model(nn.Sequential(nn.Linear(16, 4), nn.ReLU(), nn.Linear(4, 16)))

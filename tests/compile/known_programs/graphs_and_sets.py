@@ -2,7 +2,7 @@
 
 from library import T as torch
 
-from .registry import program, script
+from .registry import HOST, program, script
 
 nn, F, optim = torch.nn, torch.nn.functional, torch.optim
 
@@ -151,7 +151,7 @@ def forward_forward(step, model):
     return layers
 
 
-@program()
+@program(step=HOST)
 def simclr(step, model):
     encoder = model(nn.Sequential(nn.Linear(12, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 8)))
     optimizer = optim.Adam(encoder.parameters(), 3e-4, weight_decay=1e-4)
@@ -186,7 +186,7 @@ def simclr(step, model):
     return encoder
 
 
-@program()
+@program(step=HOST)
 def triplets_with_mined_negatives(step, model):
     net = model(nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 4)))
     optimizer = optim.SGD(net.parameters(), lr=0.1)

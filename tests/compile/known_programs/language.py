@@ -4,7 +4,7 @@ import math
 
 from library import T as torch
 
-from .registry import example, program, script
+from .registry import DREW, example, program, script
 
 nn, F, optim = torch.nn, torch.nn.functional, torch.optim
 
@@ -68,7 +68,7 @@ def lstm_lm(step, model):
     return net
 
 
-@program()
+@program(step=DREW, model=DREW)
 def word_language_model_transformer(step, model):
     class PositionalEncoding(nn.Module):
         def __init__(self, d_model, dropout=0.1, max_len=64):
@@ -193,9 +193,7 @@ def seq2seq_with_attention(step, model):
             decoder_hidden = encoder_hidden
             decoder_outputs, attentions = [], []
             for i in range(5):
-                decoder_output, decoder_hidden, attn_weights = self.forward_step(
-                    decoder_input, decoder_hidden, encoder_outputs
-                )
+                decoder_output, decoder_hidden, attn_weights = self.forward_step(decoder_input, decoder_hidden, encoder_outputs)
                 decoder_outputs.append(decoder_output)
                 attentions.append(attn_weights)
                 if target_tensor is not None:

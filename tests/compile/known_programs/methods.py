@@ -66,7 +66,7 @@ def examples_demo(step, model):
     return (*p.values(),)
 
 
-@program()
+@program(step="that is older than the call, and that the call neither was given nor read")
 def average_of_weights(step, model):
     class EMA:
         def __init__(self, model, decay):
@@ -153,7 +153,7 @@ def mixed_precision(step, model):
     return net
 
 
-@program(captures=2)
+@program(captures=3)
 def gradient_accumulation(step, model):
     net = model(mlp())
     optimizer = optim.AdamW(net.parameters(), lr=1e-3)
@@ -239,7 +239,7 @@ def reduce_on_plateau(step, model):
     return net
 
 
-@program(step="state_dict")
+@program(step="'lr' of a dict differs from call to call", captures=8)
 def scheduler_in_the_step(step, model):
     net = model(mlp())
     optimizer = optim.SGD(net.parameters(), lr=0.1)
@@ -324,7 +324,7 @@ def mixture_density_network(step, model):
     return net
 
 
-@program()
+@program(step="it sets data of a tensor that is older than the call")
 def sharpness_aware(step, model):
     """SAM: to the worst point near by, and back."""
 

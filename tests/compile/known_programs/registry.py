@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 from library import NAME
 
 PROGRAMS: dict[str, Program] = {}
+# Reasons that several programs give.
+HOST = "it reads or writes elements outside of the kernels that a replay runs"
+DREW = "it decides by the elements of a tensor after it drew random numbers"
 TESTS = pathlib.Path(__file__).parent.parent.parent
 
 

@@ -4,12 +4,12 @@ import math
 
 from library import T as torch
 
-from .registry import example, program, script
+from .registry import HOST, example, program, script
 
 nn, F, optim = torch.nn, torch.nn.functional, torch.optim
 
 
-@program()
+@program(model="'weight' of a dict differs from call to call")
 def maml(step, model):
     parts = script("maml")
     net = model(nn.Sequential(nn.Linear(1, 12), nn.ReLU(), nn.Linear(12, 12), nn.ReLU(), nn.Linear(12, 1)))
@@ -171,7 +171,7 @@ def examples_pinn(step, model):
     return net
 
 
-@program()
+@program(step="that the call made outlives it", model="leads to a leaf")
 def siren(step, model):
     class SineLayer(nn.Module):
         def __init__(self, in_features, out_features, bias=True, is_first=False, omega_0=30):
@@ -233,7 +233,7 @@ def siren(step, model):
     return net
 
 
-@program()
+@program(step=HOST)
 def nerf(step, model):
     class NeRF(nn.Module):
         def __init__(self, filter_size=16, num_encoding_functions=4):
@@ -323,7 +323,7 @@ def neural_ode_with_odeint(step, model):
     return func
 
 
-@program()
+@program(model="a node of ATanBackward")
 def spiking_network(step, model):
     """Leaky neurons that fire, with the arctangent's derivative in place of the step's."""
 
