@@ -389,7 +389,7 @@ class Notes:
     # Stores.
 
     def store(self, kind: str, owner: Any, key: Any, value: Any, grows: bool = False) -> None:
-        """Note a store into something older, which a replay repeats; `grows` says whether a container has more elements then."""
+        """Note a store into something older, which a replay repeats; `grows`: a container has more elements then."""
         if id(owner) in self.containers:
             self.stop("it stores into one of its arguments")
             return
