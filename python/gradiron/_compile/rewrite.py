@@ -47,7 +47,7 @@ def rewrite(code: types.CodeType, module: dict[str, Any], unit: Any) -> tuple[ty
     made = rewriter.unit(node)
     try:
         new = compiled(made, code, set())
-    except (SyntaxError, ValueError, RecursionError) as error:
+    except (SyntaxError, TypeError, ValueError, RecursionError) as error:
         raise Unrewritable(f"its rewritten form does not compile: {error}") from None
     prefix = getattr(new, "co_qualname", None)
     name = getattr(code, "co_qualname", None)

@@ -139,18 +139,61 @@ def _from_block(code: types.CodeType, module: dict[str, Any]) -> tuple[Function,
         if text.strip() and not text.lstrip().startswith("#") and len(text) - len(text.lstrip()) <= indent:
             break
         end += 1
-    block = "".join(lines[first:end])
+    block, owner = "".join(lines[first:end]), _class_of(code.co_qualname)
     try:
-        tree = _parsed(f"if 1:\n{block}" if indent else block, code.co_filename)
+        found = _compiled_block(block, lines[first][:indent], owner, code, _imported(code.co_filename, lines))
+        if found is None or not same_code(found, code):
+            return None
+        # Empty lines before it give its nodes their numbers.
+        tree = _parsed(("\n" * (first - 1) + "if 1:\n" if indent else "\n" * first) + block, code.co_filename)
         node: Any = tree.body[0].body[0] if indent else tree.body[0]  # type: ignore[attr-defined]
     except (SyntaxError, IndexError):
         return None
-    if not isinstance(node, ast.FunctionDef) or any(isinstance(part, ast.ClassDef) for part in ast.walk(node)):
+    if not isinstance(node, ast.FunctionDef):
         return None
-    ast.increment_lineno(node, first - 1 if indent else first)
-    owner = _class_of(code.co_qualname)
-    node = _ready(node, owner)
-    return (node, owner) if same_code(compiled(node, code, _imported(code.co_filename, lines)), code) else None
+    return _ready(node, owner if _PRIVATE.search(block) else None), owner
+
+
+_PRIVATE = re.compile(r"\b__(?!\w*__\b)\w")
+
+
+def _compiled_block(block: str, lead: str, owner: str | None, code: types.CodeType, imported: set[str]) -> types.CodeType | None:
+    """Compile the lines of a function as `compiled` does a syntax tree.
+
+    Args:
+        block: the lines.
+        lead: what they begin with.
+        owner: the class that the function is in.
+        code: the code object.
+        imported: the names that its module imports.
+    """
+    free = [name for name in code.co_freevars if name != "__class__"]
+    used = sorted(imported.intersection(_global_names(code)))
+    parts, inside = [f"import {', '.join(used)}\n" if used else ""], [code.co_name]
+    if owner is not None:
+        inside.insert(0, owner)
+    if free or (lead and owner is None):
+        # Only what is indented can stand in a function, and deeper in a class of that.
+        if len(lead) < len(inside):
+            return None
+        first = lead[:1] if owner is not None else lead
+        inside.insert(0, "outer")
+        parts.append("def outer():\n")
+        parts.append(f"{first}{' = '.join(free)} = None\n" if free else "")
+        parts.append(f"{first}global {code.co_name}\n" if owner is None and code.co_name not in free else "")
+        parts.append(f"{first}class {owner}:\n" if owner is not None else "")
+    elif owner is not None:
+        parts.append(f"class {owner}:\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        flags = code.co_flags & _FUTURES
+        found = compile("".join([*parts, block]), code.co_filename, "exec", flags, dont_inherit=True)
+    for name in inside:
+        codes = [const for const in found.co_consts if isinstance(const, types.CodeType) and const.co_name == name]
+        if not codes:
+            return None
+        found = codes[-1]
+    return found
 
 
 def _last_line(code: types.CodeType) -> int:
@@ -265,7 +308,7 @@ def compiled(node: Any, code: types.CodeType, imported: set[str]) -> types.CodeT
                 setattr(top, key, value)
     used = sorted(imported.intersection(_global_names(code)))
     imports = [ast.Import([ast.alias(name, None)]) for name in used]
-    tree = ast.fix_missing_locations(ast.Module([*imports, outer], []))
+    tree = ast.Module([*map(ast.fix_missing_locations, imports), outer], [])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         whole = compile(tree, code.co_filename, "exec", code.co_flags & _FUTURES, dont_inherit=True)
