@@ -97,9 +97,11 @@ def tree_of(code: types.CodeType, module: dict[str, Any]) -> tuple[Function, str
     Raises:
         Unrewritable: if there is no source, or if another one runs than what the file holds now.
     """
-    quick = _from_block(code, module)
-    if quick is not None:
-        return quick
+    return _from_block(code, module) or _from_file(code, module)
+
+
+def _from_file(code: types.CodeType, module: dict[str, Any]) -> tuple[Function, str | None]:
+    """Do what `tree_of` does by parsing the whole file."""
     file = _read(code.co_filename, module)
     for node, owner in file.functions.get(code.co_firstlineno, ()):
         if isinstance(node, ast.AsyncFunctionDef):
@@ -133,7 +135,8 @@ def _from_block(code: types.CodeType, module: dict[str, Any]) -> tuple[Function,
     if first >= len(lines):
         return None
     indent = len(lines[first]) - len(lines[first].lstrip())
-    end = _last_line(code)
+    # A function of a docstring alone has no code in its own lines.
+    end = max(_last_line(code), next((at for at in range(first, len(lines)) if lines[at].lstrip().startswith("def ")), 0) + 1)
     while end < len(lines):
         text = lines[end]
         if text.strip() and not text.lstrip().startswith("#") and len(text) - len(text.lstrip()) <= indent:
@@ -157,7 +160,9 @@ def _from_block(code: types.CodeType, module: dict[str, Any]) -> tuple[Function,
 _PRIVATE = re.compile(r"\b__(?!\w*__\b)\w")
 
 
-def _compiled_block(block: str, lead: str, owner: str | None, code: types.CodeType, imported: set[str]) -> types.CodeType | None:
+def _compiled_block(
+    block: str, lead: str, owner: str | None, code: types.CodeType, imported: set[str]
+) -> types.CodeType | None:
     """Compile the lines of a function as `compiled` does a syntax tree.
 
     Args:
@@ -168,7 +173,7 @@ def _compiled_block(block: str, lead: str, owner: str | None, code: types.CodeTy
         imported: the names that its module imports.
     """
     free = [name for name in code.co_freevars if name != "__class__"]
-    used = sorted(imported.intersection(_global_names(code)))
+    used = sorted(imported.intersection(_names(code)))
     parts, inside = [f"import {', '.join(used)}\n" if used else ""], [code.co_name]
     if owner is not None:
         inside.insert(0, owner)
@@ -276,11 +281,12 @@ class _Mangled(ast.NodeTransformer):
         return super().generic_visit(node)
 
 
-def _global_names(code: types.CodeType) -> set[str]:
-    found = set(code.co_names)
+def _names(code: types.CodeType) -> set[str]:
+    """Return the names that a function uses, local ones too: one that the module imports is compiled otherwise even then."""
+    found = {*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars}
     for const in code.co_consts:
         if isinstance(const, types.CodeType):
-            found |= _global_names(const)
+            found |= _names(const)
     return found
 
 
@@ -306,7 +312,7 @@ def compiled(node: Any, code: types.CodeType, imported: set[str]) -> types.CodeT
         for key, value in place.items():
             if "lineno" in top._attributes and (top is not node):
                 setattr(top, key, value)
-    used = sorted(imported.intersection(_global_names(code)))
+    used = sorted(imported.intersection(_names(code)))
     imports = [ast.Import([ast.alias(name, None)]) for name in used]
     tree = ast.Module([*map(ast.fix_missing_locations, imports), outer], [])
     with warnings.catch_warnings():
