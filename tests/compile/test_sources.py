@@ -107,6 +107,8 @@ def test_functions_of_all_kinds(tmp_path):
     assert len(found) >= 13
     for function in found:
         code = function.__code__
+        if function is module.makes:  # it defines a class
+            continue
         whole = sources._from_file(code, vars(module))
         assert shown(sources.tree_of(code, vars(module))) == shown(whole), code.co_name
         quick = sources._from_block(code, vars(module))
@@ -118,8 +120,9 @@ def test_functions_of_all_kinds(tmp_path):
 
 @pytest.mark.skipif(not hasattr(test_functions_of_all_kinds.__code__, "co_qualname"), reason="it needs qualified names of code")
 def test_functions_of_this_package():
+    importlib.import_module("gradiron.optim.swa_utils")
     every = [each for each in gc.get_objects() if isinstance(each, types.FunctionType)]
-    own = [each for each in every if "/gradiron/optim/" in each.__code__.co_filename.replace("\\", "/")]
+    own = [each for each in every if "/optim/" in each.__code__.co_filename.replace("\\", "/")]
     checked = 0
     for function in own:
         code = function.__code__

@@ -292,6 +292,6 @@ class GradScaler:
 
     def _check_inf_per_device(self, optimizer: Any) -> bool:
         scale, _ = self._started("_check_inf_per_device")
-        found = self._unscale_grads_(optimizer, _core.ones_like(scale))
+        found = bool(self._unscale_grads_(optimizer, _core.ones_like(scale)))
         self._state(optimizer)["found_inf"] = found
         return found
