@@ -148,6 +148,27 @@ def test_a_forked_process_trains_on():
     assert info(step).graph_count == 1
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:This process")
+def test_a_fork_while_a_call_is_captured():
+    def f(x):
+        child.append(os.fork())
+        return x * 2
+
+    child = []
+    compiled = torch.compile(f)
+    for number in range(2):
+        found = compiled(torch.ones(2))
+        if child[number] == 0:
+            # The new process captures on its own.
+            other = torch.compile(lambda x: x + 1)
+            good = [torch.equal(other(torch.ones(2)), torch.full((2,), 2.0)) for _ in range(3)]
+            os._exit(0 if all(good) and info(other).replays == 1 else 1)
+        assert torch.equal(found, torch.full((2,), 2.0))
+        assert os.waitpid(child[number], 0)[1] == 0
+    assert "posix.fork" in str(info(compiled).break_reasons)
+
+
 class Stopped(Exception):
     pass
 
@@ -237,6 +258,49 @@ def test_threads_train_models_of_their_own_and_share_a_function():
     for seed in range(3):
         train(seed)
     assert [len(set(results[seed])) for seed in range(3)] == [1, 1, 1] and all(len(each) == 3 for each in results.values())
+
+
+class Scale:
+    value = 1.0
+
+
+def scaling(scale):
+    def f(x):
+        for _ in range(300):
+            x = x + 1
+        return x * scale.value
+
+    return f
+
+
+def test_threads_that_capture_at_once_see_all_that_their_own_call_reads():
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for _ in range(10):
+            scales = [Scale() for _ in range(3)]
+            compiled = [torch.compile(scaling(scale)) for scale in scales]
+            x = torch.zeros(2)
+            for f in compiled:
+                f(x)
+            barrier = threading.Barrier(len(compiled))
+
+            def capture(f, x=x, barrier=barrier):
+                barrier.wait()
+                f(x)
+
+            threads = [threading.Thread(target=capture, args=(f,)) for f in compiled]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            for f, scale in zip(compiled, scales, strict=True):
+                f(x)
+                scale.value = 2.0
+                assert f(x)[0].item() == 600
+                assert info(f).graph_count >= 1
+    finally:
+        sys.setswitchinterval(interval)
 
 
 @pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has a lock around all threads")

@@ -36,7 +36,20 @@ __all__ = ["CompiledFunction", "compiled_functions", "reset"]
 # functions that C calls are looked for; and how many kinds of arguments are remembered.
 _DIFFERS, _FAILS, _FOUND, _SEEN = 8, 3, 64, 256
 
+# One call of the process is captured at a time: what is observed, and functions whose code is changed meanwhile, are shared.
+_capturing = threading.Lock()
+
 _compiled: Any = None
+
+
+def _begin_anew() -> None:
+    """In a forked process, forget that a thread of the other one may have been capturing."""
+    global _capturing
+    _capturing = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 def compiled_functions() -> list[CompiledFunction]:
@@ -283,7 +296,6 @@ class CompiledFunction:
         self.fullgraph = fullgraph
         self.limit = limit
         self.name = name or getattr(function, "__qualname__", type(function).__name__)
-        self.lock = threading.Lock()
         self.direct = _core.DirectReplays()
         self.forget()
 
@@ -367,12 +379,13 @@ class CompiledFunction:
             )
         if stance.forced == "eager_on_recompile" and self.captures:
             return self.function(*args, **kwargs)
-        if self.eager.get(key, 0) >= _FAILS or sys.getprofile() is not None or not self.lock.acquire(blocking=False):
+        lock = _capturing
+        if self.eager.get(key, 0) >= _FAILS or sys.getprofile() is not None or not lock.acquire(blocking=False):
             return self.function(*args, **kwargs)
         try:
             return self._capture(key, arguments, args, kwargs)
         finally:
-            self.lock.release()
+            lock.release()
 
     def _say(self, key: Any, reason: Reason, final: bool = False) -> None:
         """Note why the function ran as it is."""
