@@ -98,7 +98,7 @@ def read_inside(o: Observer, value: Any) -> None:
         o.note_elements(value)
         for each in value:
             read_inside(o, each)
-    elif isinstance(value, tuple):
+    elif isinstance(value, tuple) or (type(value) is deque and o.is_fresh(value)):
         for each in value:
             read_inside(o, each)
     elif type(value) in _DICTS:

@@ -55,29 +55,6 @@ def reinforce(step, model):
     return net
 
 
-@program(step=DREW)
-def select_action(step, model):
-    """What a policy does in each step of an episode: a distribution, a draw, its probability."""
-    env, net = reinforced.CartPole(), reinforced.Policy()
-    policy = model(net)
-
-    @step
-    def act(state):
-        m = Categorical(policy(state.unsqueeze(0)))
-        action = m.sample()
-        return action, m.log_prob(action), m.entropy()
-
-    state = env.reset()
-    for _ in range(12):
-        with torch.no_grad():
-            action, log_prob, entropy = act(torch.tensor(state))
-        state, _, done = env.step(action.item())
-        if done:
-            state = env.reset()
-        yield log_prob + entropy
-    return net
-
-
 class ActorCritic(nn.Module):
     def __init__(self):
         super().__init__()
@@ -88,6 +65,44 @@ class ActorCritic(nn.Module):
     def forward(self, x):
         x = F.relu(self.affine1(x))
         return F.softmax(self.action_head(x), dim=-1), self.value_head(x)
+
+
+def actions(step, model, net):
+    """What a policy does in each step of an episode: a distribution, a draw, its probability."""
+    env, policy = reinforced.CartPole(), model(net)
+
+    @step
+    def select_action(state):
+        probs = policy(state)
+        m = Categorical(probs)
+        action = m.sample()
+        return action, m.log_prob(action), m.entropy()
+
+    state = env.reset()
+    for _ in range(12):
+        with torch.no_grad():
+            action, log_prob, entropy = select_action(torch.tensor(state))
+        state, _, done = env.step(action.item())
+        if done:
+            state = env.reset()
+        yield log_prob + entropy
+    return net
+
+
+class Actor(ActorCritic):
+    def forward(self, x):
+        return super().forward(x)[0]
+
+
+@program()
+def select_action(step, model):
+    return (yield from actions(step, model, Actor()))
+
+
+@program(step=DREW)
+def select_action_with_dropout(step, model):
+    """The distribution checks its probabilities, which are random already."""
+    return (yield from actions(step, model, nn.Sequential(nn.Unflatten(0, (1, 4)), reinforced.Policy())))
 
 
 @program()
@@ -191,7 +206,7 @@ def dqn(step, model):
     return policy_net, target_net
 
 
-@program(model=DREW)
+@program()
 def ppo(step, model):
     class Agent(nn.Module):
         def __init__(self):
