@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._core import Tensor
+from .._creation import strided
 from .guards import MISSING, matches
 from .known import NEW_ATTRIBUTES, QUICK_ATTRIBUTES, TENSOR_ATTRIBUTES
 from .notes import class_dict
@@ -86,6 +87,8 @@ def _found(o: Observer, value: Any, cls: type, name: str, how: Any) -> Any:
         # C looks in its own places.
         found = getattr(value, name, MISSING)
         if raw is MISSING or found is raw:
+            if o.is_fresh(value):
+                return found
             o.note("attr", value, name, found)
             return found if found is MISSING else o.see(found)
     own = own_dict(value)
@@ -330,7 +333,7 @@ def set_attr(o: Observer, new: Any, value: Any, name: str) -> None:
     if o.is_fresh(value) and isinstance(value, _core._FunctionBase):
         setattr(value, name, new)
         return
-    if how is not object.__setattr__ and not isinstance(value, (BaseException, threading.local)):
+    if how is not object.__setattr__ and not isinstance(value, (BaseException, threading.local, types.SimpleNamespace)):
         o.stop(f"it sets {name} of a {cls.__name__}")
         setattr(value, name, new)
         return
@@ -378,10 +381,19 @@ def plain_set_attr(o: Observer, new: Any, value: Any, name: str) -> None:
 
 def _set_of_tensor(o: Observer, new: Any, value: Any, name: str) -> None:
     o.use(value)
+    if name == "data" and isinstance(new, Tensor) and _is_same_memory(value, new):
+        return  # `p.data -= …` has written already
     if name != "grad" and not o.is_fresh(value):
         if not (name == "requires_grad" and value.requires_grad is new):
             o.stop(f"it sets {name} of a tensor that is older than the call")
     setattr(value, name, new)
+
+
+def _is_same_memory(value: Tensor, other: Tensor) -> bool:
+    if value.layout is not strided or other.layout is not strided or value.dtype is not other.dtype:
+        return False
+    same = value.shape == other.shape and value.stride() == other.stride() and value.storage_offset() == other.storage_offset()
+    return same and value._storage_id() == other._storage_id()
 
 
 def del_attr(o: Observer, value: Any, name: str) -> None:

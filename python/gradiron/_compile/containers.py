@@ -15,7 +15,7 @@ from .live import LiveNumber, plain
 if TYPE_CHECKING:
     from .observer import Observer
 
-__all__ = ["del_item", "get_item", "method", "note_len", "read_inside", "set_item", "walked"]
+__all__ = ["append_each", "del_item", "get_item", "method", "note_len", "read_inside", "set_item", "walked"]
 
 _DICTS = (dict, OrderedDict, defaultdict)
 _VIEWS: Any = (type({}.keys()), type({}.values()), type({}.items()), type(OrderedDict().keys()), type(OrderedDict().values()),
@@ -162,6 +162,8 @@ def get_item(o: Observer, value: Any, key: Any) -> Any:
     if kind in (tuple, str, bytes, range) or isinstance(value, _core.Sizes):
         return value[key]
     if kind in (list, *_DICTS):
+        if kind is defaultdict and o.is_fresh(value) and key not in value and value.default_factory is not None:
+            value[key] = o.call(value.default_factory)
         if o.is_fresh(value) or id(value) in o.containers:
             found = value[key]
             return o.make(found) if isinstance(key, slice) else found
@@ -295,8 +297,9 @@ def method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, .
         for each in args:
             note_pairs(o, each)
         given = tuple(walked(o, each) for each in args)
-    if name == "sort" and (kwargs.get("key") is not None or not all(map(is_constant, owner))):
-        o.stop("it sorts a list by a key, or of objects")
+    if name == "sort" and o.is_fresh(owner):
+        owner[:] = o.call(sorted, owner, **kwargs)
+        return None
     if name in ("index", "count", "remove", "__contains__") and isinstance(owner, (list, deque)):
         if not all(_compares_plainly(each) for each in (*owner, *args)):
             o.stop(f"it calls {name}() of a list of tensors or objects")
@@ -309,6 +312,8 @@ def method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, .
         return _of_list(o, function, owner, name, given, kwargs)
     if name == "__len__":
         note_len(o, owner)
+    elif name == "append" and type(owner) is deque:
+        o.store("append", owner, None, plain(args[0]), True)
     else:
         o.stop(f"it calls {name}() of a {type(owner).__name__} that is older than the call")
     return function(*given, **kwargs)
@@ -331,6 +336,9 @@ def _of_list(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any,
         return None
     if name == "__len__":
         note_len(o, owner)
+    elif name == "extend":
+        append_each(o, owner, args[0])
+        return None
     elif name == "append":
         o.store("append", owner, None, plain(args[0]) if type(args[0]) is LiveNumber else args[0], True)
     elif name in ("add", "discard") and is_constant(args[0]) and (args[0] in owner) is (name == "add"):
@@ -338,6 +346,12 @@ def _of_list(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any,
     else:
         o.stop(f"it calls {name}() of a {type(owner).__name__} that is older than the call")
     return function(*args, **kwargs)
+
+
+def append_each(o: Observer, owner: list[Any], source: Any) -> None:
+    """Append what is iterated over to a list that is older than the call."""
+    for each in list(walked(o, source)):
+        method(o, owner.append, owner, "append", (each,), {})
 
 
 # What these give back is new.

@@ -14,7 +14,7 @@ Transition = namedtuple("Transition", ("state", "action", "next_state", "reward"
 SavedAction = namedtuple("SavedAction", ["log_prob", "value"])
 
 
-@program(step="it passes a deque to a function of C")
+@program(step="it runs a backward through")
 def reinforce(step, model):
     env, net = reinforced.CartPole(), reinforced.Policy()
     policy = model(net)
