@@ -83,7 +83,7 @@ def _found(o: Observer, value: Any, cls: type, name: str, how: Any) -> Any:
     kind = type(raw)
     if raw is not MISSING and (lookup(kind, "__set__") is not MISSING or lookup(kind, "__delete__") is not MISSING):
         return _by_descriptor(o, value, cls, name, raw)
-    if how not in _GETATTRIBUTES and not isinstance(value, (Tensor, threading.local)):
+    if how not in _GETATTRIBUTES and not isinstance(value, (Tensor, threading.local, types.SimpleNamespace)):
         # C looks in its own places.
         found = getattr(value, name, MISSING)
         if raw is MISSING or found is raw:
