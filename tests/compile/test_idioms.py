@@ -255,7 +255,8 @@ def test_a_compiled_model_under_autocast():
             scaler.scale(loss).backward()
             scaler.step(optimizer)
             scaler.update()
-        weights = [p.detach().clone() for p in net.parameters()] if not compiles else weights
+        if not compiles:
+            weights = [p.detach().clone() for p in net.parameters()]
     assert torch._dynamo.explain(model).replays == 3
     assert all(map(torch.equal, weights, net.parameters()))
 

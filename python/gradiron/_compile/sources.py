@@ -182,8 +182,8 @@ def _compiled_block(
         if len(lead) < len(inside):
             return None
         first = lead[:1] if owner is not None else lead
-        inside.insert(0, "outer")
-        parts.append("def outer():\n")
+        inside.insert(0, "around")
+        parts.append("def around():\n")
         parts.append(f"{first}{' = '.join(free)} = None\n" if free else "")
         parts.append(f"{first}global {code.co_name}\n" if owner is None and code.co_name not in free else "")
         parts.append(f"{first}class {owner}:\n" if owner is not None else "")
