@@ -371,6 +371,11 @@ class CompiledFunction:
             if len(self.differed) > _SEEN:
                 self.differed.popitem(last=False)
             if self.differed[mark] >= _DIFFERS:
+                if not self.replays:
+                    # Captures that never fitted would only be compared in vain.
+                    self.captures[key] = []
+                    self._set_direct(key)
+                    del self.captures[key]
                 self._say(key, Reason(f"{why.words} differs from call to call"), final=True)
         if stance.forced == "fail_on_recompile" and self.captures:
             raise RuntimeError(
