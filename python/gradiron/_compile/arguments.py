@@ -10,6 +10,7 @@ from .. import _core
 from .._core import Tensor
 from .guards import is_constant, quick_kind
 from .live import ReadNumber, plain
+from .notes import class_dict
 
 __all__ = ["Arguments", "Template"]
 
@@ -73,6 +74,21 @@ class Arguments:
             return (kind, *(self._part(each) for each in (value.start, value.stop, value.step)))
         self.objects.append(value)
         return ("object", id(value))
+
+
+def is_plain_class(kind: type) -> bool:
+    """Return whether objects of a class are nothing but their attributes, as those of most dataclasses."""
+    own = kind.__mro__[:-1]
+    plain_ones = all(class_dict(each) is not None and not each.__dict__.get("__slots__") for each in own)
+    new: Any = kind.__new__
+    return plain_ones and new is object.__new__ and not hasattr(kind, "__del__")
+
+
+def with_attributes(kind: Any, attributes: dict[str, Any]) -> Any:
+    """Return an object of a plain class."""
+    made: Any = object.__new__(kind)
+    made.__dict__.update(attributes)
+    return made
 
 
 class Template:
@@ -156,4 +172,7 @@ class Template:
         if kind in (dict, OrderedDict) and all(map(is_constant, value)):
             pairs = [(key, self._part(each)) for key, each in value.items()]
             return lambda filled: kind((key, part(filled)) for key, part in pairs)
+        if is_plain_class(kind):
+            fields = [(name, self._part(each)) for name, each in vars(value).items()]
+            return lambda filled: with_attributes(kind, {name: part(filled) for name, part in fields})
         raise TypeError(f"{kind.__name__} that it made")

@@ -17,6 +17,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from ..amp.autocast_mode import clear_autocast_cache
 from . import calls
 from .arguments import Arguments, Template
 from .check import compare_both
@@ -35,7 +36,20 @@ __all__ = ["CompiledFunction", "compiled_functions", "reset"]
 # functions that C calls are looked for; and how many kinds of arguments are remembered.
 _DIFFERS, _FAILS, _FOUND, _SEEN = 8, 3, 64, 256
 
+# One call of the process is captured at a time: what is observed, and functions whose code is changed meanwhile, are shared.
+_capturing = threading.Lock()
+
 _compiled: Any = None
+
+
+def _begin_anew() -> None:
+    """In a forked process, forget that a thread of the other one may have been capturing."""
+    global _capturing
+    _capturing = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 def compiled_functions() -> list[CompiledFunction]:
@@ -80,8 +94,10 @@ class Captured:
         live = set(program.numbers) - observer.fixed
         for number, (owner, key, value) in enumerate(observer.live_numbers):
             if number not in live:
-                observer.reads["item", id(owner), key] = (owner, value)
+                name, expected = (key, value) if type(key) is not tuple else (key[0], whole_tuple(observer, owner, key[0]))
+                observer.reads["item", id(owner), name] = (owner, expected)
         self.live = [(owner, key) for owner, key, _ in observer.live_numbers] if program.numbers else []
+        self.has_tuples = any(type(key) is tuple for _, key in self.live)
         for number in program.used:
             # The program compares all of these but the class by itself.
             tensor = observer.known[number]
@@ -102,7 +118,7 @@ class Captured:
 
     def direct(self) -> tuple[Any, ...] | None:
         """Return what the core needs to replay this without Python; `None` if it cannot."""
-        if self.effects or self.asked or self.registry is not None or self.result.outline is None:
+        if self.effects or self.asked or self.registry is not None or self.result.outline is None or self.has_tuples:
             return None
         return (self.program, self.guards, self.live, self.pinned, self.result.outline)
 
@@ -142,7 +158,7 @@ class Captured:
             found = self._differs_rarely(arguments)
             if found is not None:
                 return found
-        numbers = tuple([owner.get(key) for owner, key in self.live])
+        numbers = tuple([number_at(owner, key) for owner, key in self.live])
         for number in numbers:
             if type(number) is not float:
                 return Difference("a number that the replay reads anew", "number")
@@ -162,6 +178,21 @@ class Captured:
             else:
                 owner.cell_contents = new
         return (self.result.make(made),)
+
+
+def number_at(owner: dict[Any, Any], key: Any) -> Any:
+    """Return what a parameter group holds under a name; of a name and an index, the part of a tuple."""
+    if type(key) is not tuple:
+        return owner.get(key)
+    found = owner.get(key[0])
+    return found[key[1]] if type(found) is tuple and len(found) > key[1] else None
+
+
+def whole_tuple(observer: Observer, owner: Any, name: Any) -> tuple[float, ...]:
+    """Return the tuple whose parts a call read as live numbers."""
+    return tuple(
+        [value for other, key, value in observer.live_numbers if other is owner and type(key) is tuple and key[0] == name]
+    )
 
 
 def _mark(key: Any) -> Any:
@@ -189,14 +220,26 @@ def still_reachable(observer: Observer) -> list[Tensor]:
     return found
 
 
+def forget_dead(observer: Observer) -> None:
+    """Drop the reads of what only the notes hold: the call made it, so the next call cannot reach it."""
+    while True:
+        held = held_by(observer)
+        dead = [mark for mark, read in observer.reads.items() if _is_dead(read, held)]
+        for mark in dead:
+            del observer.reads[mark]
+        if not dead:
+            return
+
+
+def _is_dead(read: tuple[Any, Any], held: dict[int, int]) -> bool:
+    # The other references are those of this tuple's name and of the call.
+    return sys.getrefcount(read[0]) <= held[id(read[0])] + 1
+
+
 def ordered(observer: Observer) -> list[tuple[str, Any, Any, Any]]:
-    """Return the reads of a call, those of one object side by side, without those of objects that only the notes hold."""
-    held = held_by(observer)
+    """Return the reads of a call, those of one object side by side."""
     groups: dict[int, list[tuple[str, Any, Any, Any]]] = {}
     for (kind, _, key), (owner, expected) in observer.reads.items():
-        # Nobody else holds it, so the next call cannot reach it: it was made by this one. Two more references are this loop's.
-        if sys.getrefcount(owner) <= held[id(owner)] + 2:
-            continue
         groups.setdefault(id(owner), []).append((kind, owner, key, expected))
     return [read for group in groups.values() for read in group]
 
@@ -253,7 +296,6 @@ class CompiledFunction:
         self.fullgraph = fullgraph
         self.limit = limit
         self.name = name or getattr(function, "__qualname__", type(function).__name__)
-        self.lock = threading.Lock()
         self.direct = _core.DirectReplays()
         self.forget()
 
@@ -329,6 +371,11 @@ class CompiledFunction:
             if len(self.differed) > _SEEN:
                 self.differed.popitem(last=False)
             if self.differed[mark] >= _DIFFERS:
+                if not self.replays:
+                    # Captures that never fitted would only be compared in vain.
+                    self.captures[key] = []
+                    self._set_direct(key)
+                    del self.captures[key]
                 self._say(key, Reason(f"{why.words} differs from call to call"), final=True)
         if stance.forced == "fail_on_recompile" and self.captures:
             raise RuntimeError(
@@ -337,12 +384,13 @@ class CompiledFunction:
             )
         if stance.forced == "eager_on_recompile" and self.captures:
             return self.function(*args, **kwargs)
-        if self.eager.get(key, 0) >= _FAILS or sys.getprofile() is not None or not self.lock.acquire(blocking=False):
+        lock = _capturing
+        if self.eager.get(key, 0) >= _FAILS or sys.getprofile() is not None or not lock.acquire(blocking=False):
             return self.function(*args, **kwargs)
         try:
             return self._capture(key, arguments, args, kwargs)
         finally:
-            self.lock.release()
+            lock.release()
 
     def _say(self, key: Any, reason: Reason, final: bool = False) -> None:
         """Note why the function ran as it is."""
@@ -361,6 +409,8 @@ class CompiledFunction:
         observer = Observer(arguments.tensors, arguments.containers, self.fullgraph)
         with _installed(self.found.values(), observer):
             if observer.reason is None:
+                # Replays convert weights anew, so no converted ones come in, and none go out.
+                clear_autocast_cache()
                 _core.begin_capture(True)
                 observer.on_stop = _core.discard_capture
                 observer.begin()
@@ -373,6 +423,7 @@ class CompiledFunction:
                 raise error.with_traceback(_without_own_frames(error.__traceback__)) from error.__cause__
             finally:
                 observer.end()
+                clear_autocast_cache()
         new = [code for code in observer.found if id(code) not in self.found]
         if observer.found and new and len(self.found) < _FOUND:
             self.found.update((id(code), code) for code in new)
@@ -393,7 +444,7 @@ class CompiledFunction:
         results: list[Tensor] = []
         try:
             self._check_end(key)
-            effects = [*observer.effects, *_changed_names(observer)]
+            effects = [*observer.last_stores(), *_changed_names(observer)]
             try:
                 asks = (observer.is_fresh, lambda value: id(value) in observer.containers)
                 made = Template(result, results, *asks)
@@ -409,7 +460,11 @@ class CompiledFunction:
             observer.changed.clear()
             observer.effects.clear()
             del result, effects
+            forget_dead(observer)
+            # What only cycles hold does not outlive the call. All that it made is young, because no collection ran meanwhile.
+            gc.collect(0)
             observer.known = [*arguments.tensors, *still_reachable(observer)]
+            forget_dead(observer)
             program = _core.end_program(observer.known, results, len(arguments.tensors))
             captured = Captured(observer, arguments, program, made, stores)
         except (_Refused, RuntimeError) as error:
