@@ -26,6 +26,7 @@ pub use body::{Body, BodyRef, Meta};
 pub use flags::Marks;
 pub use graph::describe::add_failed_node;
 pub use graph::recorder::{Recorder, any_requires_grad, inference_error, records};
+pub use graph::replayed::{EnteringGrad, LeavingGrad, Replayed, Start, Together};
 pub use graph::saved::{Kept, Packed, Saved, Saves, Step, Unpack, freed_error};
 pub use graph::{anomaly, facts, saved_hooks};
 pub use host::{HostObject, any_hosted};

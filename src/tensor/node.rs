@@ -6,6 +6,7 @@ use crate::base::lock;
 use crate::base::{ConjNeg, DType, Device, Result, try_alloc};
 use crate::storage::{access, epoch};
 use crate::tensor::graph::facts::{DerivativeFlops, Facts};
+use crate::tensor::graph::replayed::Replayed;
 use crate::tensor::graph::saved::{Kept, Saved, Saves, Step};
 use crate::tensor::host::{HostObject, count_hosted, uncount_hosted};
 use crate::tensor::leaf::grad_type::{GradType, GradTypeCell};
@@ -172,6 +173,8 @@ pub struct Node {
     pub outputs: SmallVec<[Meta; 1]>,
     saved: Mutex<Saves>,
     pub params: Option<Params>,
+    /// The replay that made this node, and the node's number there.
+    pub replayed: Option<(Arc<Replayed>, u32)>,
     hooks: OnceLock<Box<Mutex<Hooks>>>,
     /// The place of the forward call, in the modes that record it.
     pub trace: Option<Arc<anomaly::Trace>>,
@@ -278,6 +281,7 @@ impl Node {
             outputs: SmallVec::new(),
             saved: Mutex::new(Saves::default()),
             params: None,
+            replayed: None,
             hooks: OnceLock::new(),
             trace: None,
             host: AtomicPtr::new(std::ptr::null_mut()),
