@@ -29,6 +29,8 @@ use match_gradient::{fit, fit_root};
 use ready_queue::{ReadyNode, ReadyQueue, key};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use together::Around;
 
 /// The arguments of a backward.
 pub struct Request<'a> {
@@ -142,6 +144,27 @@ impl BackwardRun {
             }
         }
         Ok(())
+    }
+
+    /// Runs all nodes of a replay of which one is next, or returns that one because it must run alone.
+    fn run_together(&mut self, next: ReadyNode) -> Result<Option<ReadyNode>> {
+        let Some((replayed, _)) = next.node.replayed.clone() else { return Ok(Some(next)) };
+        let address = Arc::as_ptr(&replayed) as usize;
+        if self.create_graph || self.apart == address || !together::is_possible() {
+            return Ok(Some(next));
+        }
+        let (node, plan) = (next.node.clone(), self.plan.as_ref());
+        let around = Around {
+            runs: &|node| plan.is_none_or(|plan| plan.passes(node) && !plan.wants(node)),
+            leads: &|node| plan.is_none_or(|plan| plan.leads(node)),
+            derive: &|node, grads| derive(node, grads, wanted(node, |_| true), true, false),
+            retain_graph: self.retain_graph,
+        };
+        let left = together::run(&mut self.ready_queue, &replayed, next, &around);
+        if !matches!(left, Ok(None)) {
+            self.apart = address;
+        }
+        left.map_err(|error| failed(error, &node))
     }
 
     fn capture(&mut self, ready: &ReadyNode) {

@@ -56,7 +56,7 @@ pub struct BackwardCounts {
     pub captures: usize,
     /// How often one was replayed.
     pub replays: usize,
-    /// Of the last one: its kernels, the kernels and groups that a replay runs, and the groups.
+    /// The last one's kernels, the kernels and groups that a replay runs, and the groups.
     pub kernels: usize,
     pub units: usize,
     pub groups: usize,
@@ -104,7 +104,9 @@ impl Together for Backwards {
 impl Backwards {
     pub fn counts(&self) -> BackwardCounts {
         let mut counts = BackwardCounts::default();
-        for backward in crate::base::lock(&self.0).iter() {
+        // A thread that captures one may wait for the interpreter.
+        let Some(found) = enter(&self.0) else { return counts };
+        for backward in found.iter() {
             counts.replays += backward.replays;
             match &backward.state {
                 State::Seen => {}
@@ -191,7 +193,9 @@ impl Backward {
         };
         let results: Vec<Tensor> = leaving.iter().filter_map(|leaving| leaving.grad.clone()).collect();
         let program = capture.end_call().and_then(|call| call.program(&known, known.len(), &results, || {}));
+        let is_dense = results.iter().all(|grad| !grad.is_sparse() && !grad.is_special());
         self.state = match program {
+            _ if !is_dense => State::Refused("a gradient is sparse, or lazily conjugated or negated".into()),
             Err(error) => State::Refused(error.to_string()),
             Ok(program) if program.has_effects() || program.numbers().next().is_some() => {
                 State::Refused("it changes more than gradients".into())

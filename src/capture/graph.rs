@@ -7,7 +7,7 @@ use crate::capture::origins::Origins;
 use crate::capture::storages::{Aliases, BodyRecipe, Found, Storages};
 use crate::tensor::changes::is_older;
 use crate::tensor::{
-    CopySlices, Derivative, Edge, Kind, Meta, Node, NodeRef, Params, Part, Replayed, Saved, Tensor,
+    CopySlices, Derivative, Edge, Kind, Meta, Node, NodeRef, Params, Part, ReplayedNodes, Saved, Tensor,
 };
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -254,7 +254,7 @@ impl Graph {
         for &number in &self.known {
             ends.push((found.known)(number).edge_of_many()?);
         }
-        let replayed = Replayed::new(self.nodes.len(), self.backwards.clone());
+        let replayed = ReplayedNodes::new(self.nodes.len(), self.backwards.clone());
         for &at in &self.order {
             let recipe = &self.nodes[at];
             let kind = match &recipe.kind {

@@ -193,7 +193,7 @@ impl Program {
         self.kernels.bytes()
     }
 
-    /// Of the captured backwards through the graph of results.
+    /// What is known of the captured backwards through the graph of results.
     pub fn backwards(&self) -> BackwardCounts {
         self.plan.recipes.backwards().counts()
     }

@@ -26,7 +26,6 @@ pub use body::{Body, BodyRef, Meta};
 pub use flags::Marks;
 pub use graph::describe::add_failed_node;
 pub use graph::recorder::{Recorder, any_requires_grad, inference_error, records};
-pub use graph::replayed::{EnteringGrad, LeavingGrad, Replayed, Start, Together};
 pub use graph::saved::{Kept, Packed, Saved, Saves, Step, Unpack, freed_error};
 pub use graph::{anomaly, facts, saved_hooks};
 pub use host::{HostObject, any_hosted};
@@ -34,8 +33,8 @@ pub use item::Referents;
 pub use leaf::grad_type::GradType;
 pub(crate) use node::no_derivative;
 pub use node::{
-    CopySlices, Custom, Derivative, Edge, Grads, Hook, HookNumbers, Hooks, Kind, Leaf, Node, NodeRef, Params,
-    When, kind_in_words, type_string,
+    CopySlices, Custom, Derivative, Edge, EnteringGrad, Grads, Hook, HookNumbers, Hooks, Kind, Leaf,
+    LeavingGrad, Node, NodeRef, Params, ReplayedNodes, Start, Together, When, kind_in_words, type_string,
 };
 pub use part::Part;
 pub use snapshot::with_snapshot;

@@ -158,7 +158,7 @@ impl PyCapturedProgram {
         ToObject(self.0.decisions())
     }
 
-    /// Of the captured backwards through the results' graph: how many there are, how often one was replayed, the kernels of the
+    /// The captured backwards through the results' graph: how many there are, how often one was replayed, the kernels of the
     /// last one, the kernels and groups that its replay runs, the groups, and the bytes that only their kernels reach.
     #[getter]
     fn backward_counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {

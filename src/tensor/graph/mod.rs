@@ -6,6 +6,5 @@ pub mod anomaly;
 pub mod describe;
 pub mod facts;
 pub mod recorder;
-pub mod replayed;
 pub mod saved;
 pub mod saved_hooks;
