@@ -159,6 +159,7 @@ impl BackwardRun {
             leads: &|node| plan.is_none_or(|plan| plan.leads(node)),
             derive: &|node, grads| derive(node, grads, wanted(node, |_| true), true, false),
             retain_graph: self.retain_graph,
+            is_for_leaves: self.accumulate && plan.is_none() && accumulate::enforces_layouts(),
         };
         let left = together::run(&mut self.ready_queue, &replayed, next, &around);
         if !matches!(left, Ok(None)) {

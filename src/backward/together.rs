@@ -1,13 +1,14 @@
 //! The nodes of a replay, run together by a backward of their own that was captured: where nothing can tell that from running
 //! them one by one, and no derivative is recorded.
 
+use super::accumulate::laid_out;
 use super::match_gradient::fit;
 use super::ready_queue::{ReadyNode, ReadyQueue};
-use crate::base::{Result, profile, watch};
+use crate::base::{Result, profile};
 use crate::storage::access;
 use crate::tensor::levels::{func, tangents, vmap};
 use crate::tensor::{
-    EnteringGrad, Grads, LeavingGrad, Node, NodeRef, ReplayedNodes, Start, Tensor, anomaly, mode,
+    EnteringGrad, Grads, Kind, LeavingGrad, Node, NodeRef, ReplayedNodes, Start, Tensor, anomaly, mode,
 };
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -24,14 +25,16 @@ pub struct Around<'a> {
     /// Calls a derivative, for all edges of the node, and frees nothing.
     pub derive: &'a dyn Fn(&NodeRef, &[Option<Tensor>]) -> Result<Grads>,
     pub retain_graph: bool,
+    /// True if leaves take over their first gradients.
+    pub is_for_leaves: bool,
 }
 
-/// True if no mode of this thread looks at single nodes or changes what they do.
+/// True if no mode of this thread looks at single nodes or changes what they do. (Autocast and the default device concern calls
+/// from Python.)
 pub fn is_possible() -> bool {
     !(access::captures()
         || profile::on()
         || anomaly::enabled()
-        || watch::has(watch::PROFILE | watch::CASTS | watch::DEVICE)
         || mode::inference()
         || tangents::any_level()
         || func::any()
@@ -86,7 +89,7 @@ fn run_all(
     {
         return Ok(false);
     }
-    let start = Start { nodes: &nodes, grads: &entering };
+    let start = Start { nodes: &nodes, grads: &entering, is_for_leaves: around.is_for_leaves };
     let mut one_by_one = || one_by_one(replayed, starts, around);
     let Some(leaving) = replayed.backward.run(&start, &mut one_by_one)? else { return Ok(false) };
     if !around.retain_graph {
@@ -140,7 +143,10 @@ fn one_by_one(replayed: &Arc<ReplayedNodes>, starts: &Starts, around: &Around) -
         drop(grads);
         for (at, (edge, grad)) in node.edges.iter().zip(results).enumerate() {
             let Some(edge) = edge else { continue };
-            let grad = grad.map(|grad| fit(&node, at, edge, grad)).transpose()?;
+            let mut grad = grad.map(|grad| fit(&node, at, edge, grad)).transpose()?;
+            if let (Kind::Leaf(leaf), true) = (&edge.node.kind, around.is_for_leaves) {
+                grad = grad.map(|grad| laid_out(grad, &leaf.body().layout)).transpose()?;
+            }
             match (replayed.number(&edge.node), replayed.number(&node)) {
                 (None, Some(number)) => leaving.push(LeavingGrad { node: number, edge: at, grad }),
                 _ => queue.add(edge, grad)?,

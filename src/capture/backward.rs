@@ -18,6 +18,7 @@ pub(super) struct Backwards(Mutex<Vec<Backward>>);
 /// Backwards that begin alike.
 struct Backward {
     grads: Vec<Entry>,
+    is_for_leaves: bool,
     default_dtype: DType,
     state: State,
     /// How often it was captured, and how many replays were refused since the last one that was not.
@@ -134,6 +135,7 @@ impl Backward {
         };
         Backward {
             grads: start.grads.iter().map(entry).collect(),
+            is_for_leaves: start.is_for_leaves,
             default_dtype: default_dtype(),
             state: State::Seen,
             captures: 0,
@@ -153,6 +155,7 @@ impl Backward {
                 }
         };
         self.grads.len() == start.grads.len()
+            && self.is_for_leaves == start.is_for_leaves
             && self.default_dtype == default_dtype()
             && self.grads.iter().zip(start.grads).all(is_alike)
     }

@@ -189,6 +189,8 @@ pub struct Start<'a> {
     /// The nodes that will run, at their numbers.
     pub nodes: &'a [Option<&'a NodeRef>],
     pub grads: &'a [EnteringGrad<'a>],
+    /// True if leaves take over their first gradients.
+    pub is_for_leaves: bool,
 }
 
 /// The gradient of an output of the node of this number.

@@ -27,7 +27,7 @@ class Explanation:
         launch_count_apart: launches on the GPU of the captured call, whose kernels ran one by one.
         traffic: bytes that a replay reads and writes.
         traffic_apart: bytes that its kernels would read and write one by one.
-        backward_count: how many captured backwards there are through the graphs of the last capture's results.
+        backward_count: how many captured backwards there are through the graphs of results.
         backward_replays: how often one of them was replayed.
         backward_op_count: kernels of the last one of them.
         backward_unit_count: kernels and groups of kernels that its replay runs.
@@ -54,10 +54,12 @@ class Explanation:
         self.bytes = 0 if program is None else program.bytes
         self.traffic = 0 if program is None else program.traffic
         self.traffic_apart = 0 if program is None else program.bytes_apart
-        counts = (0,) * 6 if program is None else program.backward_counts
-        self.backward_count, self.backward_replays, self.backward_op_count = counts[:3]
-        self.backward_unit_count, self.backward_group_count = counts[3:5]
-        self.backward_reason = None if program is None else program.backward_reason
+        backwards = [each.program.backward_counts for each in captures]
+        self.backward_count, self.backward_replays = (sum(each[at] for each in backwards) for at in (0, 1))
+        counts: tuple[int, ...] = next((each for each in reversed(backwards) if each[0]), (0,) * 6)
+        self.backward_op_count, self.backward_unit_count, self.backward_group_count = counts[2:5]
+        reasons = [each.program.backward_reason for each in captures]
+        self.backward_reason = next((each for each in reasons if each is not None), None)
         self.bytes += counts[5]
         self.out_guards = [] if last is None else last.describe()
         self.effects = [] if last is None else [f"{kind} {key!r}" for kind, _, key, _ in last.effects]
