@@ -12,6 +12,9 @@
 //! [`tensor`] tensors and the graph; [`capture`] kernels that are written down and run again; [`operator`] how operators are declared and run; [`ops`] the operators, one row each; [`backward`] the scheduler; [`api`] the face towards Rust, and `python` that
 //! towards Python.
 
+// Captured kernels keep launches, whose types in wgpu are nested deeply.
+#![recursion_limit = "256"]
+
 pub mod api;
 pub mod arena;
 pub mod backward;

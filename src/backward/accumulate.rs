@@ -95,22 +95,42 @@ fn first(tensor: &Tensor, grad: &Tensor, create_graph: bool) -> Result<Tensor> {
         return first_sparse(grad, &parts, create_graph);
     }
     let (body, like) = (grad.body(), tensor.body());
-    let dense = like.layout.is_dense();
-    let fits = if dense { same_strides(&body.layout, &like.layout) } else { body.layout.is_contiguous() };
-    let fits = fits || (!ENFORCED.get() && !body.layout.is_expanded());
+    let fits = fits(&body.layout, &like.layout) || (!ENFORCED.get() && !body.layout.is_expanded());
     let owned = grad.handles() <= 1 && body.storage.is_unique();
     if fits && owned && !create_graph && !grad.requires_grad() {
         return Ok(grad.clone());
     }
+    copied(grad, &like.layout, create_graph)
+}
+
+/// True if a gradient has the right strides for a leaf of this layout.
+fn fits(grad: &Layout, like: &Layout) -> bool {
+    if like.is_dense() { same_strides(grad, like) } else { grad.is_contiguous() }
+}
+
+/// A copy with the right strides for a leaf of this layout.
+fn copied(grad: &Tensor, like: &Layout, create_graph: bool) -> Result<Tensor> {
+    let (body, dense) = (grad.body(), like.is_dense());
     // A leaf that was resized gets a gradient of its new shape.
-    let shape = if dense { like.shape() } else { body.shape() };
+    let shape = if dense { &like.shape } else { body.shape() };
     let mut out = Body::new(shape, body.dtype, body.device())?;
     if dense {
-        out.layout.strides.clone_from(&like.layout.strides);
+        out.layout.strides.clone_from(&like.strides);
     }
     let out = Tensor::new(out);
     mode::with_grad(create_graph, || inplace::copy_into(&out, grad))?;
     Ok(out)
+}
+
+/// A gradient of a leaf of this layout, copied if it could not be taken over as the leaf's first one.
+pub fn laid_out(grad: Tensor, like: &Layout) -> Result<Tensor> {
+    let is_fit = grad.is_sparse() || grad.as_view().is_none() && fits(&grad.body().layout, like);
+    if is_fit { Ok(grad) } else { copied(&grad, like, false) }
+}
+
+/// True if this thread gives a leaf's first gradient the strides of the leaf.
+pub fn enforces_layouts() -> bool {
+    ENFORCED.get()
 }
 
 /// The first gradient of a leaf, if it is sparse. Parts whose memory has another holder are copied.

@@ -13,6 +13,7 @@ mod older;
 mod ready_queue;
 pub mod sparse;
 pub mod sum_buffers;
+mod together;
 
 use crate::base::{Error, Guidance, Result, profile, try_alloc};
 use crate::operator::batch;
@@ -28,6 +29,8 @@ use match_gradient::{fit, fit_root};
 use ready_queue::{ReadyNode, ReadyQueue, key};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use together::Around;
 
 /// The arguments of a backward.
 pub struct Request<'a> {
@@ -49,7 +52,8 @@ pub fn run(request: Request) -> Result<Vec<Option<Tensor>>> {
     let plan = inputs.map(|inputs| BackwardPlan::find(roots, inputs)).transpose()?;
     let captured = try_alloc::filled(None, inputs.map_or(0, <[Edge]>::len))?;
     let ready_queue = ReadyQueue::new(create_graph);
-    let mut run = BackwardRun { plan, captured, ready_queue, retain_graph, create_graph, accumulate };
+    let mut run =
+        BackwardRun { plan, captured, ready_queue, retain_graph, create_graph, accumulate, apart: 0 };
     if access::captures() {
         older::note(roots, |node| run.executes(node))?;
     }
@@ -100,6 +104,8 @@ struct BackwardRun {
     retain_graph: bool,
     create_graph: bool,
     accumulate: bool,
+    /// The address of the replay whose nodes run one by one.
+    apart: usize,
 }
 
 impl BackwardRun {
@@ -112,6 +118,12 @@ impl BackwardRun {
             }
             // A node or a hook may have changed the grad mode.
             mode::set_grad_enabled(self.create_graph);
+            if ready.node.replayed.is_some() {
+                match self.run_together(ready)? {
+                    Some(alone) => ready = alone,
+                    None => continue,
+                }
+            }
             let _span = span(profile::EventKind::Turn, &ready.node);
             // If a needed input lies behind a node, its output hooks do not affect the gradient captured at
             // the node.
@@ -132,6 +144,28 @@ impl BackwardRun {
             }
         }
         Ok(())
+    }
+
+    /// Runs all nodes of a replay of which one is next, or returns that one because it must run alone.
+    fn run_together(&mut self, next: ReadyNode) -> Result<Option<ReadyNode>> {
+        let Some((replayed, _)) = next.node.replayed.clone() else { return Ok(Some(next)) };
+        let address = Arc::as_ptr(&replayed) as usize;
+        if self.create_graph || self.apart == address || !together::is_possible() {
+            return Ok(Some(next));
+        }
+        let (node, plan) = (next.node.clone(), self.plan.as_ref());
+        let around = Around {
+            runs: &|node| plan.is_none_or(|plan| plan.passes(node) && !plan.wants(node)),
+            leads: &|node| plan.is_none_or(|plan| plan.leads(node)),
+            derive: &|node, grads| derive(node, grads, wanted(node, |_| true), true, false),
+            retain_graph: self.retain_graph,
+            is_for_leaves: self.accumulate && plan.is_none() && accumulate::enforces_layouts(),
+        };
+        let left = together::run(&mut self.ready_queue, &replayed, next, &around);
+        if !matches!(left, Ok(None)) {
+            self.apart = address;
+        }
+        left.map_err(|error| failed(error, &node))
     }
 
     fn capture(&mut self, ready: &ReadyNode) {
@@ -190,9 +224,7 @@ pub fn call(node: &NodeRef, grads: SmallVec<[Option<Tensor>; 1]>) -> Result<Grad
         let ready = ReadyNode { node: node.clone(), grads };
         return accumulate::accumulate(&ready, leaf, create_graph).map(|()| Grads::new());
     }
-    let wanted = |bits, (i, edge): (usize, &Option<Edge>)| bits | u64::from(edge.is_some()) << i.min(63);
-    let wanted = node.edges.iter().enumerate().fold(0, wanted);
-    let results = derive(node, &grads, wanted, true, create_graph)?;
+    let results = derive(node, &grads, wanted(node, |_| true), true, create_graph)?;
     let fitting = |(i, (edge, grad)): (usize, (&Option<Edge>, Option<Tensor>))| match edge {
         Some(edge) => grad.map(|grad| fit(node, i, edge, grad)).transpose(),
         None => Ok(None),
@@ -226,10 +258,7 @@ fn run_node(
             }
         }
     }
-    let wanted = node.edges.iter().enumerate().fold(0u64, |bits, (i, edge)| {
-        let wants = edge.as_ref().is_some_and(|e| plan.is_none_or(|p| p.leads(&e.node)));
-        bits | u64::from(wants) << i.min(63)
-    });
+    let wanted = wanted(node, |edge| plan.is_none_or(|plan| plan.leads(&edge.node)));
     let shown = sum_buffers::show(node, wanted, ready_queue, create_graph);
     let derived = derive(node, &grads, wanted, retain_graph, create_graph);
     drop(shown);
@@ -264,6 +293,14 @@ fn run_node(
         }
     }
     Ok(())
+}
+
+/// One bit for each edge of a node: set if there is one that `wants` a gradient.
+fn wanted(node: &Node, wants: impl Fn(&Edge) -> bool) -> u64 {
+    node.edges
+        .iter()
+        .enumerate()
+        .fold(0u64, |bits, (i, edge)| bits | u64::from(edge.as_ref().is_some_and(&wants)) << i.min(63))
 }
 
 /// A profiler span around the run of a node, if a profiler is active.

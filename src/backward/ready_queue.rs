@@ -142,7 +142,11 @@ impl ReadyQueue {
         {
             return ready.add(edge.output, grad, create_graph);
         }
-        let ready = ReadyNode::new(edge, grad);
+        self.put(ReadyNode::new(edge, grad))
+    }
+
+    /// Adds a node that does not wait yet.
+    pub fn put(&mut self, ready: ReadyNode) -> Result<()> {
         let place = ready.place();
         let later = self.front.iter().rposition(|ready| ready.place() < place);
         let full = self.front.len() == FRONT;
@@ -216,6 +220,12 @@ impl ReadyQueue {
         made.map_err(|_| {
             try_alloc::out_of_memory(self.waiting.len().saturating_mul(2 * size_of::<ReadyNode>()))
         })
+    }
+
+    /// The node that comes next, leaves that are complete aside.
+    pub fn peek(&self) -> Option<&NodeRef> {
+        let first = || self.order.peek().and_then(|(_, key)| self.waiting.get(key));
+        self.front.last().or_else(first).map(|ready| &ready.node)
     }
 
     pub fn next(&mut self) -> Option<ReadyNode> {

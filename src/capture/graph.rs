@@ -2,12 +2,16 @@
 //! its own that they save, so that a backward outside of the call is the engine's as ever.
 
 use crate::base::{ConjNeg, Error, Result};
+use crate::capture::backward::Backwards;
 use crate::capture::origins::Origins;
 use crate::capture::storages::{Aliases, BodyRecipe, Found, Storages};
 use crate::tensor::changes::is_older;
-use crate::tensor::{CopySlices, Derivative, Edge, Kind, Meta, Node, NodeRef, Params, Part, Saved, Tensor};
+use crate::tensor::{
+    CopySlices, Derivative, Edge, Kind, Meta, Node, NodeRef, Params, Part, ReplayedNodes, Saved, Tensor,
+};
 use smallvec::SmallVec;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Where an edge of a node leads.
 enum Link {
@@ -15,7 +19,7 @@ enum Link {
         at: usize,
         output: u32,
     },
-    /// To where the gradient of a known tensor flows.
+    /// To where the gradient of the known tensor at this place flows.
     Known(usize),
 }
 
@@ -102,6 +106,8 @@ pub(super) struct Graph {
     /// The nodes of the captured call, until [`finish`](Graph::finish).
     captured: Vec<NodeRef>,
     at: HashMap<usize, usize>,
+    /// The captured backwards through all nodes.
+    pub backwards: Arc<Backwards>,
 }
 
 impl Graph {
@@ -171,10 +177,11 @@ impl Graph {
             edges.push(match edge {
                 Some(edge) => Some(match boundary.number(edge)? {
                     Some(number) => {
-                        if !self.known.contains(&number) {
+                        let place = self.known.iter().position(|&known| known == number);
+                        Link::Known(place.unwrap_or_else(|| {
                             self.known.push(number);
-                        }
-                        Link::Known(number)
+                            self.known.len() - 1
+                        }))
                     }
                     None => Link::Node { at: self.number(&edge.node), output: edge.output },
                 }),
@@ -239,6 +246,15 @@ impl Graph {
     /// Makes all nodes.
     pub fn make(&self, storages: &Storages, found: &Found, aliases: &mut Aliases) -> Result<Nodes> {
         let mut made = Nodes(vec![None; self.nodes.len()]);
+        if self.nodes.is_empty() {
+            return Ok(made);
+        }
+        // The nodes of leaves are made before those of the replay.
+        let mut ends: SmallVec<[Option<Edge>; 8]> = SmallVec::with_capacity(self.known.len());
+        for &number in &self.known {
+            ends.push((found.known)(number).edge_of_many()?);
+        }
+        let replayed = ReplayedNodes::new(self.nodes.len(), self.backwards.clone());
         for &at in &self.order {
             let recipe = &self.nodes[at];
             let kind = match &recipe.kind {
@@ -254,7 +270,7 @@ impl Graph {
                 node.edges.push(match link {
                     None => None,
                     Some(Link::Node { at, output }) => Some(Edge { node: made.get(*at)?, output: *output }),
-                    Some(Link::Known(number)) => (found.known)(*number).edge_of_many()?,
+                    Some(Link::Known(place)) => ends[*place].clone(),
                 });
             }
             node.outputs.clone_from(&recipe.outputs);
@@ -269,7 +285,10 @@ impl Graph {
                 }
                 saves.values.push(again);
             }
-            made.0[at] = Some(Node::publish(node));
+            node.replayed = Some((replayed.clone(), at as u32));
+            let node = Node::publish(node);
+            replayed.note(&node);
+            made.0[at] = Some(node);
         }
         Ok(made)
     }

@@ -2,6 +2,7 @@
 //! and without a graph. A kernel is captured where it meets its memory (`fork!`, pointwise rows, groups), so that
 //! forward, backward, higher derivatives, optimizers and random numbers are captured alike.
 
+mod backward;
 mod call;
 mod copies;
 mod decision;
@@ -24,6 +25,7 @@ mod storages;
 #[cfg(test)]
 mod tests;
 
+pub use backward::BackwardCounts;
 pub use call::Call;
 pub use decision::{Asked, decide, read};
 pub use group::Counts;

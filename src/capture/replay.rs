@@ -2,6 +2,7 @@
 
 use crate::base::{Error, Result};
 use crate::capture::Counts;
+use crate::capture::backward::BackwardCounts;
 use crate::capture::call::Plan;
 use crate::capture::effects::{GradEffect, Left, Needed};
 use crate::capture::origins::{Known, Memory, Source};
@@ -190,6 +191,16 @@ impl Program {
     /// The bytes of memory that only these kernels reach.
     pub fn bytes(&self) -> usize {
         self.kernels.bytes()
+    }
+
+    /// What is known of the captured backwards through the graph of results.
+    pub fn backwards(&self) -> BackwardCounts {
+        self.plan.recipes.backwards().counts()
+    }
+
+    /// True if a replay does more than make results.
+    pub(super) fn has_effects(&self) -> bool {
+        !self.plan.grads.is_empty() || !self.plan.versions.is_empty()
     }
 
     /// The known tensors that a replay is given, by their numbers among all known ones.

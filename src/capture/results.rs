@@ -2,6 +2,7 @@
 //! new `.grad`s, and the bases of views.
 
 use crate::base::{Error, Result};
+use crate::capture::backward::Backwards;
 use crate::capture::graph::{Boundary, Graph, Nodes};
 use crate::capture::kind::Form;
 use crate::capture::origins::Origins;
@@ -169,6 +170,11 @@ impl Recipes {
         }
         let recipe_of = &self.recipe_of;
         self.graph.finish(&mut self.storages, origins, |tensor| recipe_of.get(&tensor.id()).copied())
+    }
+
+    /// The captured backwards through the graph of results.
+    pub fn backwards(&self) -> &Backwards {
+        &self.graph.backwards
     }
 
     /// The known tensors to which the graph of results leads.

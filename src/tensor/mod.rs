@@ -33,8 +33,8 @@ pub use item::Referents;
 pub use leaf::grad_type::GradType;
 pub(crate) use node::no_derivative;
 pub use node::{
-    CopySlices, Custom, Derivative, Edge, Grads, Hook, HookNumbers, Hooks, Kind, Leaf, Node, NodeRef, Params,
-    When, kind_in_words, type_string,
+    CopySlices, Custom, Derivative, Edge, EnteringGrad, Grads, Hook, HookNumbers, Hooks, Kind, Leaf,
+    LeavingGrad, Node, NodeRef, Params, ReplayedNodes, Start, Together, When, kind_in_words, type_string,
 };
 pub use part::Part;
 pub use snapshot::with_snapshot;

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 pub type NodeRef = Ref<Node>;
@@ -165,6 +165,69 @@ impl Leaf {
 /// The operator's non-tensor arguments, as the tuple type of its row. A node that a replay makes again shares them.
 pub type Params = Arc<dyn Any + Send + Sync>;
 
+/// The nodes of one replay.
+pub struct ReplayedNodes {
+    /// The lowest of their sequence numbers. No other node with edges of its own has a number between theirs.
+    lowest: AtomicU64,
+    pub count: usize,
+    pub backward: Arc<dyn Together>,
+}
+
+/// What runs the nodes of a replay together.
+pub trait Together: Send + Sync {
+    /// Returns the gradients that leave the nodes, in the order in which they would if the nodes ran one by one; `None` if the
+    /// nodes must do that. `one_by_one` runs them, and frees nothing.
+    fn run(
+        &self,
+        start: &Start,
+        one_by_one: &mut dyn FnMut() -> Result<Vec<LeavingGrad>>,
+    ) -> Result<Option<Vec<LeavingGrad>>>;
+}
+
+/// Where a backward enters the nodes of a replay.
+pub struct Start<'a> {
+    /// The nodes that will run, at their numbers.
+    pub nodes: &'a [Option<&'a NodeRef>],
+    pub grads: &'a [EnteringGrad<'a>],
+    /// True if leaves take over their first gradients.
+    pub is_for_leaves: bool,
+}
+
+/// The gradient of an output of the node of this number.
+pub struct EnteringGrad<'a> {
+    pub node: usize,
+    pub output: usize,
+    pub grad: Option<&'a Tensor>,
+}
+
+/// A gradient that the node of this number delivers along this edge, which leads out of the replay.
+pub struct LeavingGrad {
+    pub node: usize,
+    pub edge: usize,
+    pub grad: Option<Tensor>,
+}
+
+impl ReplayedNodes {
+    pub fn new(count: usize, backward: Arc<dyn Together>) -> Arc<ReplayedNodes> {
+        Arc::new(ReplayedNodes { lowest: AtomicU64::new(u64::MAX), count, backward })
+    }
+
+    /// Notes a node of this replay.
+    pub fn note(&self, node: &Node) {
+        self.lowest.fetch_min(node.sequence, Ordering::Relaxed);
+    }
+
+    pub fn lowest(&self) -> u64 {
+        self.lowest.load(Ordering::Relaxed)
+    }
+
+    /// The number of a node among those of this replay.
+    pub fn number(self: &Arc<ReplayedNodes>, node: &Node) -> Option<usize> {
+        let (replayed, number) = node.replayed.as_ref()?;
+        Arc::ptr_eq(self, replayed).then_some(*number as usize)
+    }
+}
+
 pub struct Node {
     pub sequence: u64,
     pub kind: Kind,
@@ -172,6 +235,8 @@ pub struct Node {
     pub outputs: SmallVec<[Meta; 1]>,
     saved: Mutex<Saves>,
     pub params: Option<Params>,
+    /// The replay that made this node, and the node's number there.
+    pub replayed: Option<(Arc<ReplayedNodes>, u32)>,
     hooks: OnceLock<Box<Mutex<Hooks>>>,
     /// The place of the forward call, in the modes that record it.
     pub trace: Option<Arc<anomaly::Trace>>,
@@ -278,6 +343,7 @@ impl Node {
             outputs: SmallVec::new(),
             saved: Mutex::new(Saves::default()),
             params: None,
+            replayed: None,
             hooks: OnceLock::new(),
             trace: None,
             host: AtomicPtr::new(std::ptr::null_mut()),

@@ -27,6 +27,12 @@ class Explanation:
         launch_count_apart: launches on the GPU of the captured call, whose kernels ran one by one.
         traffic: bytes that a replay reads and writes.
         traffic_apart: bytes that its kernels would read and write one by one.
+        backward_count: how many captured backwards there are through the graphs of results.
+        backward_replays: how often one of them was replayed.
+        backward_op_count: kernels of the last one of them.
+        backward_unit_count: kernels and groups of kernels that its replay runs.
+        backward_group_count: groups among them.
+        backward_reason: why a backward runs node by node, if one cannot be captured.
         out_guards: what is compared before a replay, in words.
         replays: how many calls were replayed.
     """
@@ -48,6 +54,13 @@ class Explanation:
         self.bytes = 0 if program is None else program.bytes
         self.traffic = 0 if program is None else program.traffic
         self.traffic_apart = 0 if program is None else program.bytes_apart
+        backwards = [each.program.backward_counts for each in captures]
+        self.backward_count, self.backward_replays = (sum(each[at] for each in backwards) for at in (0, 1))
+        counts: tuple[int, ...] = next((each for each in reversed(backwards) if each[0]), (0,) * 6)
+        self.backward_op_count, self.backward_unit_count, self.backward_group_count = counts[2:5]
+        reasons = [each.program.backward_reason for each in captures]
+        self.backward_reason = next((each for each in reasons if each is not None), None)
+        self.bytes += counts[5]
         self.out_guards = [] if last is None else last.describe()
         self.effects = [] if last is None else [f"{kind} {key!r}" for kind, _, key, _ in last.effects]
         self.replays = compiled.replays
@@ -60,6 +73,7 @@ class Explanation:
             f"kernels: {self.op_count}, which a replay runs as {self.unit_count}, {self.group_count} of them groups",
             *launches,
             *([f"decisions by elements of tensors: {self.decisions}"] if self.decisions else []),
+            *self._backward_lines(),
             f"bytes read and written: {self.traffic}, without groups {self.traffic_apart}",
             f"memory of its own: {self.bytes} bytes",
             f"guards: {len(self.out_guards)}",
@@ -70,6 +84,18 @@ class Explanation:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _backward_lines(self) -> list[str]:
+        lines = []
+        if self.backward_count:
+            kernels, units, groups = self.backward_op_count, self.backward_unit_count, self.backward_group_count
+            lines.append(
+                f"backwards outside: {self.backward_count} captures, {self.backward_replays} replays; kernels: {kernels}, "
+                f"which a replay runs as {units}, {groups} of them groups"
+            )
+        if self.backward_reason is not None:
+            lines.append(f"a backward outside runs node by node: {self.backward_reason}")
+        return lines
 
 
 def explain(f: Any, *extra_args: Any, **extra_kwargs: Any) -> Any:

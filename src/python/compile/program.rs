@@ -1,6 +1,6 @@
 //! Captured calls, and their replay.
 
-use crate::capture::{Failed, Program, Replayed};
+use crate::capture::{BackwardCounts, Failed, Program, Replayed};
 use crate::python::compile::guards::PyGuards;
 use crate::python::modes::{anomaly, capture};
 use crate::python::objects::{ToObject, to_list, to_object};
@@ -156,6 +156,20 @@ impl PyCapturedProgram {
     #[getter]
     fn decisions(&self) -> ToObject<usize> {
         ToObject(self.0.decisions())
+    }
+
+    /// The captured backwards through the results' graph: how many there are, how often one was replayed, the kernels of the
+    /// last one, the kernels and groups that its replay runs, the groups, and the bytes that only their kernels reach.
+    #[getter]
+    fn backward_counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let BackwardCounts { captures, replays, kernels, units, groups, bytes, .. } = self.0.backwards();
+        crate::python::objects::numbers(py, &[captures, replays, kernels, units, groups, bytes])
+    }
+
+    /// Why a backward through the results' graph cannot be captured, if one cannot.
+    #[getter]
+    fn backward_reason(&self) -> Option<String> {
+        self.0.backwards().reason
     }
 
     /// The bytes that a replay reads and writes.
