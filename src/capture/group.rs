@@ -102,7 +102,8 @@ impl Group {
 
     /// True if the access of a kernel with these dimensions has one value for each row.
     fn is_by_row(&self, access: &Access, shape: &[usize], rows: Option<Rows>) -> bool {
-        rows.is_some_and(|rows| {
+        // On the host, the values of rows are known once the group has run.
+        rows.filter(|_| self.language.is_some()).is_some_and(|rows| {
             let space = self.space.refined(&Space::of(&[rows.count, rows.length]));
             space.is_some_and(|space| {
                 space
@@ -478,9 +479,16 @@ fn compile(placed: Placed, slots: &[Facts]) -> Compiled {
     let Placed { code, places, shaders, language } = placed;
     let reaches: SmallVec<[usize; 4]> = places.iter().map(|&(slot, _)| slot).collect();
     let writes = code.stores.iter().map(|&(_, k)| places[k].0).collect();
-    let size = |operand: &Operand| match operand.reach {
-        Reach::Single => operand.dtype.size(),
-        _ => operand.dtype.size() * code.numel(),
+    let size = |operand: &Operand| {
+        operand.dtype.size()
+            * match &operand.reach {
+                Reach::Single => 1,
+                Reach::Dense => code.numel(),
+                Reach::Rows(strides) => {
+                    let moves = |(&n, &stride): (&usize, &usize)| if stride == 0 { 1 } else { n };
+                    code.shape.iter().zip(strides).map(moves).product()
+                }
+            }
     };
     let bytes = code.operands.iter().map(size).sum();
     let memory: Vec<(Storage, usize)> =

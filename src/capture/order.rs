@@ -251,7 +251,7 @@ impl<'a> Order<'a> {
                     Formula::Row { compute, .. } => {
                         element.argument(compute, true) == element.argument(compute, false)
                     }
-                    Formula::Copy => true,
+                    Formula::Copy | Formula::Fold(_) => true,
                 };
                 if is_plain {
                     *arg = Argument::Constant(*element);
