@@ -3,6 +3,7 @@
 //! are never stored.
 
 use crate::base::{DType, Dims, Error, Result};
+use crate::capture::again::compute_again;
 use crate::capture::order::{Item, Order};
 use crate::capture::pointwise::{Access, Argument, ColumnSum, Counted, Rows, Space};
 use crate::capture::program::Unit;
@@ -56,6 +57,13 @@ pub(super) struct Member {
     pub language: Option<Language>,
 }
 
+impl Member {
+    /// The same kernel in another group.
+    pub fn again(&self) -> Member {
+        Member { counted: self.counted.clone(), resolved: true, ..*self }
+    }
+}
+
 /// What a member reads or writes (true), and the member's dimensions.
 type Reached = (Access, bool, Dims);
 
@@ -76,6 +84,45 @@ impl Group {
     pub fn new(space: Space, language: Option<Language>) -> Group {
         let (accesses, operands) = (HashMap::new(), HashSet::new());
         Group { space, language, rows: None, members: Vec::new(), accesses, operands }
+    }
+
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    pub fn is_shader(&self) -> bool {
+        self.language.is_some()
+    }
+
+    /// True if the group can begin with these kernels.
+    pub fn can_compute_first(&self, members: &[Member], classes: &[usize], slots: &[Facts]) -> bool {
+        let mut space = Some(self.space.clone());
+        let mut more = self.operands.clone();
+        for member in members {
+            space = space.and_then(|space| space.refined(&Space::of(&member.counted.shape)));
+            more.extend(self.new_operands(&member.counted, slots));
+            if !self.is_free(member, None, classes) {
+                return false;
+            }
+        }
+        let fits = self.members.len() + members.len() <= MAX_MEMBERS && more.len() <= MAX_OPERANDS;
+        space.is_some() && fits
+    }
+
+    /// Begins the group with these kernels, unless it does so already.
+    pub fn compute_first(&mut self, members: Vec<Member>, classes: &[usize], slots: &[Facts]) {
+        let writes = |slot: usize| self.members.iter().any(|own| own.counted.out.slot == slot);
+        let mut members: Vec<Member> =
+            members.into_iter().filter(|member| !writes(member.counted.out.slot)).collect();
+        let Some(unit) = self.members.first().map(|first| first.unit) else { return };
+        let own = std::mem::take(&mut self.members);
+        // What runs in place of the group takes the place of its first kernel.
+        members.iter_mut().for_each(|member| member.unit = unit);
+        for member in members {
+            let refined = self.space.refined(&Space::of(&member.counted.shape));
+            self.add(refined.unwrap_or(self.space.clone()), member, classes, slots);
+        }
+        self.members.extend(own);
     }
 
     /// What a shader needs for the group with this kernel.
@@ -102,7 +149,8 @@ impl Group {
 
     /// True if the access of a kernel with these dimensions has one value for each row.
     fn is_by_row(&self, access: &Access, shape: &[usize], rows: Option<Rows>) -> bool {
-        rows.is_some_and(|rows| {
+        // On the host, the values of rows are known once the group has run.
+        rows.filter(|_| self.language.is_some()).is_some_and(|rows| {
             let space = self.space.refined(&Space::of(&[rows.count, rows.length]));
             space.is_some_and(|space| {
                 space
@@ -215,7 +263,7 @@ pub(super) fn fuse(units: Vec<Unit>, slots: &[Facts]) -> (Vec<Unit>, Counts) {
             None => order.pass(at, unit),
         }
     }
-    let (items, classes) = order.end();
+    let (mut items, classes) = order.end();
     let (mut live, mut sharers) = (vec![false; slots.len()], vec![0; slots.len()]);
     for (facts, &class) in slots.iter().zip(&classes) {
         live[class] |= facts.outside;
@@ -223,6 +271,7 @@ pub(super) fn fuse(units: Vec<Unit>, slots: &[Facts]) -> (Vec<Unit>, Counts) {
     }
     let mut memory = Memory { slots, classes, sharers, live };
     let mut units: Vec<Option<Unit>> = units.into_iter().map(Some).collect();
+    compute_again(&mut items, &units, slots, &memory.classes);
     let mut fused: Vec<Unit> = Vec::with_capacity(items.len());
     // From the end on, so that it is known which values are read later.
     for item in items.into_iter().rev() {
@@ -478,9 +527,16 @@ fn compile(placed: Placed, slots: &[Facts]) -> Compiled {
     let Placed { code, places, shaders, language } = placed;
     let reaches: SmallVec<[usize; 4]> = places.iter().map(|&(slot, _)| slot).collect();
     let writes = code.stores.iter().map(|&(_, k)| places[k].0).collect();
-    let size = |operand: &Operand| match operand.reach {
-        Reach::Single => operand.dtype.size(),
-        _ => operand.dtype.size() * code.numel(),
+    let size = |operand: &Operand| {
+        operand.dtype.size()
+            * match &operand.reach {
+                Reach::Single => 1,
+                Reach::Dense => code.numel(),
+                Reach::Rows(strides) => {
+                    let moves = |(&n, &stride): (&usize, &usize)| if stride == 0 { 1 } else { n };
+                    code.shape.iter().zip(strides).map(moves).product()
+                }
+            }
     };
     let bytes = code.operands.iter().map(size).sum();
     let memory: Vec<(Storage, usize)> =
@@ -551,13 +607,19 @@ fn no_loop() -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::{Device, Layout, Scalar};
-    use crate::capture::pointwise::{At, Pointwise, Source};
+    use crate::base::{Device, Layout, Reduction, Scalar};
+    use crate::capture::pointwise::{At, Fold, Pointwise, Source};
     use crate::cpu::group::code::Formula;
+    use crate::cpu::pointwise::fused::Fused;
     use crate::cpu::pointwise::{Loops, pointwise_loop};
     use crate::tensor::Body;
 
-    static MUL: Loops = Loops { f32: Some(pointwise_loop!(f32; (a, b) a * b)), ..Loops::NONE };
+    static FUSED: Fused = Fused {
+        f32: pointwise_loop!(@fused f32; T; (a, b) a * b),
+        f64: pointwise_loop!(@fused f64; T; (a, b) a * b),
+    };
+    static MUL: Loops =
+        Loops { f32: Some(pointwise_loop!(f32; (a, b) a * b)), fused: Some(&FUSED), ..Loops::NONE };
 
     fn facts(count: usize, bytes: usize) -> Vec<Facts> {
         let slot =
@@ -632,6 +694,63 @@ mod tests {
         let (fused, counts) = fuse(units, &slots);
         assert_eq!(reaches(&fused), [[0, 4]]);
         assert_eq!((counts.groups, counts.instructions, counts.bytes), (1, 4, 800));
+    }
+
+    /// The sum of a slot of `n` elements.
+    fn sum(slots: &[Facts], n: usize, out: usize, x: usize) -> Unit {
+        let fold = Fold { reduction: Reduction::Sum, dims: smallvec::smallvec![0], over: None };
+        let inputs = smallvec::smallvec![Source::Body(at(slots, x, Layout::contiguous(&[n])))];
+        unit(Pointwise {
+            formula: Formula::Copy,
+            shader: None,
+            out: at(slots, out, Layout::contiguous(&[1])),
+            inputs,
+            fold: Some(fold),
+            is_moved: false,
+        })
+    }
+
+    #[test]
+    fn a_sum_joins_the_group_that_makes_what_it_adds() -> Result<()> {
+        let mut slots = facts(4, 400);
+        slots[2] = facts(1, 4).remove(0);
+        [0, 2, 3].into_iter().for_each(|slot| slots[slot].outside = true);
+        // The sum; what reads it is another group.
+        let units =
+            vec![product(&slots, 100, 1, 0, 0), sum(&slots, 100, 2, 1), product(&slots, 100, 3, 1, 0)];
+        let (fused, counts) = fuse(units, &slots);
+        assert_eq!(reaches(&fused), [[0, 2, 3]]);
+        assert_eq!((counts.groups, counts.bytes), (1, 804));
+        let mut elements: Vec<f32> = (0..100u8).map(f32::from).collect();
+        let (mut total, mut cubes) = ([0f32], [0f32; 100]);
+        // SAFETY: the vectors outlive the run.
+        unsafe {
+            slots[0].stand_in.set_start(elements.as_mut_ptr().cast());
+            slots[2].stand_in.set_start(total.as_mut_ptr().cast());
+            slots[3].stand_in.set_start(cubes.as_mut_ptr().cast());
+        }
+        fused[0].run()?;
+        assert_eq!((total[0], cubes[3]), (328_350.0, 27.0));
+        Ok(())
+    }
+
+    #[test]
+    fn large_values_are_computed_again_where_that_saves_a_pass() {
+        let n = 1 << 18;
+        let program = |between: Vec<Unit>| {
+            let mut slots = facts(5, 4 * n);
+            [0, 1, 4].into_iter().for_each(|slot| slots[slot].outside = true);
+            let mut units = vec![product(&slots, n, 2, 0, 1)];
+            units.extend(between);
+            units.push(product(&slots, n, 4, 2, 0));
+            fuse(units, &slots).0
+        };
+        // What stands between reads all of the value's memory, or none of it.
+        assert_eq!(program(vec![opaque(&[2, 3], &[2])]).len(), 3);
+        let fused = program(vec![opaque(&[4, 3], &[4])]);
+        assert_eq!(reaches(&fused), [vec![3, 4], vec![0, 1, 4]]);
+        // What it is computed from has changed.
+        assert_eq!(program(vec![opaque(&[4, 1], &[4])]).len(), 3);
     }
 
     #[test]

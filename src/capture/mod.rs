@@ -2,6 +2,7 @@
 //! and without a graph. A kernel is captured where it meets its memory (`fork!`, pointwise rows, groups), so that
 //! forward, backward, higher derivatives, optimizers and random numbers are captured alike.
 
+mod again;
 mod backward;
 mod call;
 mod copies;

@@ -94,7 +94,9 @@ impl<'a> Order<'a> {
         } else {
             None
         };
-        let constant = if is_fold { None } else { constant_result(&mut counted, space.n) };
+        // A shader may round otherwise than the host, which computes numbers for both.
+        let is_known = language.is_none() || space.n == 1;
+        let constant = constant_result(&mut counted, is_known);
         let stays = |(access, _): &(Access, Element)| {
             access.slot == counted.out.slot && access.is_apart(&counted.out)
         };
@@ -251,7 +253,7 @@ impl<'a> Order<'a> {
                     Formula::Row { compute, .. } => {
                         element.argument(compute, true) == element.argument(compute, false)
                     }
-                    Formula::Copy => true,
+                    Formula::Copy | Formula::Fold(_) => true,
                 };
                 if is_plain {
                     *arg = Argument::Constant(*element);
@@ -267,8 +269,12 @@ impl<'a> Order<'a> {
     }
 }
 
-/// The element that fills the result, if it is known. The kernel then only fills.
-fn constant_result(counted: &mut Counted, n: usize) -> Option<Element> {
+/// The element that fills the result, if it is known: copies of numbers, and what the host `computes` of them. The kernel
+/// then only fills.
+fn constant_result(counted: &mut Counted, computes: bool) -> Option<Element> {
+    if counted.fold.is_some() {
+        return None;
+    }
     let dtype = counted.out.dtype;
     let is_copy = matches!(counted.formula, Formula::Copy);
     let arg = |arg: &Argument| match *arg {
@@ -277,7 +283,7 @@ fn constant_result(counted: &mut Counted, n: usize) -> Option<Element> {
         Argument::Constant(element) => Some(Arg::Constant(element)),
         Argument::Memory(_) => None,
     };
-    if !is_copy && n > 1 {
+    if !is_copy && !computes {
         return None;
     }
     let args = counted.args.iter().map(arg).collect::<Option<_>>()?;

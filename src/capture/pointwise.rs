@@ -3,6 +3,8 @@
 use crate::base::{DType, Dims, Reduction, Scalar};
 use crate::capture::shader::Shader;
 use crate::cpu::group::code::{Element, Formula, Reach};
+use crate::cpu::par::{self, GRAIN};
+use crate::cpu::reduce::RowFold;
 use crate::tensor::Body;
 use smallvec::SmallVec;
 
@@ -27,6 +29,14 @@ pub enum Source {
     Number(Scalar),
 }
 
+/// How a kernel folds a tensor over dimensions, and what it divides the results by.
+#[derive(Clone)]
+pub struct Fold {
+    pub reduction: Reduction,
+    pub dims: Dims,
+    pub over: Option<f64>,
+}
+
 /// A kernel that computes each element of a result from the same element of its inputs.
 #[derive(Clone)]
 pub struct Pointwise {
@@ -35,8 +45,8 @@ pub struct Pointwise {
     pub shader: Option<Shader>,
     pub out: At,
     pub inputs: SmallVec<[Source; 4]>,
-    /// How the only tensor is folded over these dimensions before the formula, which may multiply by a number.
-    pub fold: Option<(Reduction, Dims)>,
+    /// How the only input is folded.
+    pub fold: Option<Fold>,
     /// True if the kernel itself would write elsewhere, so that only a group can compute it.
     pub is_moved: bool,
 }
@@ -94,6 +104,12 @@ impl Rows {
     fn fit(&self) -> bool {
         let is_spread = self.count >= FEWEST || self.count * self.length <= 2 * LONGEST;
         self.length > 1 && self.length <= LONGEST && is_spread
+    }
+
+    /// True if the blocks of all rows keep the threads of this process as busy as other kernels would.
+    fn busy(&self, blocks: usize) -> bool {
+        let threads = par::threads();
+        threads == 1 || blocks >= 2 * threads || self.count * self.length <= GRAIN / 4
     }
 }
 
@@ -156,7 +172,9 @@ const MANY_ROWS: usize = 2048;
 impl Pointwise {
     /// The sum of columns that this kernel is.
     pub fn column_sum(&self) -> Option<ColumnSum> {
-        let (Some((Reduction::Sum, folded)), [Source::Body(x)]) = (&self.fold, self.inputs.as_slice()) else {
+        let (Some(Fold { reduction: Reduction::Sum, dims: folded, over: None }), [Source::Body(x)]) =
+            (&self.fold, self.inputs.as_slice())
+        else {
             return None;
         };
         let (of, to) = (&x.body.layout, &self.out.body.layout);
@@ -164,7 +182,8 @@ impl Pointwise {
         let (outer, inner) = dims.split_at(dims.iter().take_while(|d| folded.contains(d)).count());
         let kept = |d: &usize| !folded.contains(d);
         let is_single = |dtype: DType| matches!(dtype, DType::F32 | DType::F16 | DType::BF16);
-        let fits = of.is_contiguous()
+        let fits = x.body.device().is_gpu()
+            && of.is_contiguous()
             && to.is_contiguous()
             && inner.iter().all(kept)
             && is_single(x.body.dtype)
@@ -177,8 +196,8 @@ impl Pointwise {
 
     /// The kernel in the order of its result's memory; `None` if an operand does not suit groups.
     pub fn counted(&self) -> Option<Counted> {
-        if let Some((fold, dims)) = &self.fold {
-            return self.counted_fold(*fold, dims);
+        if let Some(fold) = &self.fold {
+            return self.counted_fold(fold);
         }
         let shape = &self.out.body.layout.shape;
         let mut dims: SmallVec<[usize; 6]> = (0..shape.len()).filter(|&d| shape[d] != 1).collect();
@@ -232,8 +251,8 @@ impl Pointwise {
     }
 
     /// A fold of rows that lie one after another in memory.
-    fn counted_fold(&self, fold: Reduction, folded: &[usize]) -> Option<Counted> {
-        let Some(Source::Body(x)) = self.inputs.first() else { return None };
+    fn counted_fold(&self, fold: &Fold) -> Option<Counted> {
+        let (Some(Source::Body(x)), folded) = (self.inputs.first(), &fold.dims) else { return None };
         let (of, to) = (&x.body.layout, &self.out.body.layout);
         let mut dims: SmallVec<[usize; 6]> = (0..of.shape.len()).filter(|&d| of.shape[d] != 1).collect();
         dims.sort_by_key(|&d| std::cmp::Reverse(of.strides[d]));
@@ -249,12 +268,19 @@ impl Pointwise {
         let is_dense = pick(&dims, &of.strides) == dense_strides(&all)
             && pick(outer, &to.strides) == dense_strides(&outer_shape)
             && inner.iter().all(|d| folded.contains(d));
-        let is_known = matches!(fold, Reduction::Sum | Reduction::Max | Reduction::Min)
+        let is_known = matches!(fold.reduction, Reduction::Sum | Reduction::Max | Reduction::Min)
             && x.body.dtype.is_float()
             && self.out.body.dtype.is_float();
-        if !(is_dense && is_known && rows.fit()) {
+        if !(is_dense && is_known) {
             return None;
         }
+        let formula = if x.body.device().is_gpu() {
+            rows.fit().then_some(self.formula)?
+        } else {
+            let dtypes = [x.body.dtype, self.out.body.dtype];
+            let own = RowFold::new(fold.reduction, fold.over, dtypes, rows.count, rows.length)?;
+            rows.busy(own.blocks()).then_some(Formula::Fold(own))?
+        };
         let access = |at: &At, reach| {
             let (start, end) = at.body.byte_range();
             Access { slot: at.slot, dtype: at.body.dtype, start, end, reach }
@@ -265,19 +291,18 @@ impl Pointwise {
         };
         let mut args: SmallVec<[Argument; 4]> =
             smallvec::smallvec![Argument::Memory(access(x, Reach::Dense))];
-        for input in &self.inputs[1..] {
-            let Source::Number(number) = input else { return None };
-            args.push(Argument::Number(*number));
+        if let (Formula::Copy, Some(over)) = (formula, fold.over) {
+            args.push(Argument::Number(Scalar::Float(1.0 / over)));
         }
         let out = access(&self.out, reach);
         Some(Counted {
-            formula: self.formula,
+            formula,
             shader: self.shader,
             shape,
             args,
             out,
             rows: Some(rows),
-            fold: Some(fold),
+            fold: Some(fold.reduction),
         })
     }
 }

@@ -1,8 +1,8 @@
 //! Captures the kernels of a thread, in the order in which they run.
 
-use crate::base::{Error, Reduction, Result, Scalar, SourceLine};
+use crate::base::{Error, Reduction, Result, SourceLine};
 use crate::capture::decision::{CHANGED, DREW, Decision};
-use crate::capture::pointwise::{At, Input, Pointwise, Source};
+use crate::capture::pointwise::{At, Fold, Input, Pointwise, Source};
 use crate::capture::program::{Captured, Unit};
 use crate::capture::shader::Shader;
 use crate::cpu::group::code::Formula;
@@ -197,17 +197,10 @@ impl Recorder {
     }
 
     /// Says that the kernel that is recorded next folds `x` over dimensions, and multiplies by a number.
-    fn describe_fold(
-        &mut self,
-        fold: (Reduction, &[usize]),
-        scale: Option<f64>,
-        out: &Body,
-        x: &Body,
-    ) -> Result<()> {
-        if out.device().is_gpu() && x.device() == out.device() && x.conj_neg.is_none() {
-            let mut inputs = smallvec::smallvec![Source::Body(self.reading(|recorder| recorder.at(x))?)];
-            inputs.extend(scale.map(|scale| Source::Number(Scalar::Float(scale))));
-            let (formula, fold) = (Formula::Copy, Some((fold.0, fold.1.into())));
+    fn describe_fold(&mut self, fold: Fold, out: &Body, x: &Body) -> Result<()> {
+        if !out.device().is_meta() && x.device() == out.device() && x.conj_neg.is_none() {
+            let inputs = smallvec::smallvec![Source::Body(self.reading(|recorder| recorder.at(x))?)];
+            let (formula, fold) = (Formula::Copy, Some(fold));
             self.described =
                 Some(Pointwise { formula, shader: None, out: self.at(out)?, inputs, fold, is_moved: false });
         }
@@ -312,10 +305,16 @@ pub fn describe(formula: Formula, shader: Option<Shader>, out: &Body, inputs: &[
     described(|recorder| recorder.describe(formula, shader, out, inputs))
 }
 
-/// Says that the kernel that this thread captures next folds `x` over dimensions, and multiplies by a number.
+/// Says that the kernel that this thread captures next folds `x` over dimensions, and divides by `over`.
 #[cold]
-pub fn describe_fold(fold: (Reduction, &[usize]), scale: Option<f64>, out: &Body, x: &Body) -> Result<()> {
-    described(|recorder| recorder.describe_fold(fold, scale, out, x))
+pub fn describe_fold(
+    reduction: Reduction,
+    dims: &[usize],
+    over: Option<f64>,
+    out: &Body,
+    x: &Body,
+) -> Result<()> {
+    described(|recorder| recorder.describe_fold(Fold { reduction, dims: dims.into(), over }, out, x))
 }
 
 fn described(describe: impl FnOnce(&mut Recorder) -> Result<()>) -> Result<()> {

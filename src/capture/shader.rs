@@ -77,6 +77,7 @@ impl Language {
                 _ => DType::F32,
             }),
             Formula::Copy => None,
+            Formula::Fold(_) => return None,
             Formula::Row { .. } => {
                 let shader = counted.shader.as_ref()?;
                 #[cfg(feature = "gpu")]
@@ -159,6 +160,7 @@ pub(super) fn compile(
         let expr = match own.formula {
             Formula::Copy => COPY,
             Formula::Row { .. } => shader.as_ref()?.expr,
+            Formula::Fold(_) => return None,
         };
         let mut args: SmallVec<[Register; 4]> = SmallVec::new();
         for arg in &own.args {

@@ -7,6 +7,7 @@ use crate::cpu::cast::convert::Conversion;
 use crate::cpu::cast::tile::Tile;
 use crate::cpu::pointwise::narrow::Typed;
 use crate::cpu::pointwise::{Loop, Loops, MAX_IN, powers, splat_scalar};
+use crate::cpu::reduce::RowFold;
 use smallvec::SmallVec;
 use std::ptr::null;
 
@@ -106,6 +107,8 @@ pub enum Formula {
     Row { loops: &'static Loops, compute: DType },
     /// The argument itself, in the dtype of the result.
     Copy,
+    /// One value for each row of the argument's elements, which is stored, and which no instruction reads.
+    Fold(RowFold),
 }
 
 /// An instruction, and the dtype of the tensor that an operator would have stored its result in.
@@ -140,7 +143,7 @@ pub struct Code {
     pub shape: Dims,
     pub operands: Vec<Operand>,
     pub instructions: Vec<Instruction>,
-    /// Instructions, and the dense operands that keep their results at the end.
+    /// Instructions, and the operands that keep their results at the end: dense ones, unless it is a fold.
     pub stores: Vec<(usize, usize)>,
 }
 

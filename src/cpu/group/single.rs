@@ -87,6 +87,7 @@ impl Single {
                     let result = if loops.predicate { DType::Bool } else { compute };
                     maker.convert(to, result, instruction.dtype)?
                 }
+                Formula::Fold(_) => return None,
             };
             values.push(value);
         }

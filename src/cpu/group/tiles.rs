@@ -8,6 +8,7 @@ use crate::cpu::cast::splat_bytes;
 use crate::cpu::par::{GRAIN, Shared, ranges};
 use crate::cpu::pointwise::fused::{FusedLoop, has_loop};
 use crate::cpu::pointwise::{Each, MAX_IN};
+use crate::cpu::reduce::{RowFold, RowParts};
 use crate::cpu::simd::{STREAMED_FROM, stream, streamed};
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -46,6 +47,8 @@ enum Work {
         size: usize,
         once: bool,
     },
+    /// Folds elements into the values of rows.
+    Fold(usize),
 }
 
 struct Step {
@@ -96,6 +99,16 @@ pub struct Tiles {
     streams: bool,
     /// True if constants are read from operands.
     reads_constants: bool,
+    /// The folds of rows, all of the same length, and the operands that keep their results.
+    folds: Vec<(RowFold, usize)>,
+}
+
+/// A fold while a thread runs some blocks of its rows.
+struct Folding {
+    fold: RowFold,
+    parts: RowParts,
+    /// Where the values of blocks go if a row has several.
+    blocks: *mut f64,
 }
 
 impl Tiles {
@@ -110,6 +123,7 @@ impl Tiles {
             tiles: 0,
             streams: false,
             deferred: Vec::new(),
+            folds: Vec::new(),
         };
         for (at, instruction) in code.instructions.iter().enumerate() {
             let place = maker.instruction(at, instruction)?;
@@ -126,6 +140,9 @@ impl Tiles {
         let fits = CACHED / ((tiles + in_tiles + beside).max(1) * widest);
         let n = code.numel();
         let len = (1usize << fits.max(1).ilog2()).clamp(128, LONGEST);
+        // Whole rows, where they are short, are folded at once. One of both lengths divides the other.
+        let row = maker.folds.first().map_or(1, |(fold, _)| fold.length());
+        let period = if row <= len { period.max(row) } else { period };
         let len = (len - len % period).max(period).min(n.next_multiple_of(8));
         let first = [code.operands.len(), maker.constants.len()];
         let index = |place: Place| {
@@ -164,6 +181,7 @@ impl Tiles {
             grain,
             streams: maker.streams,
             reads_constants,
+            folds: maker.folds,
         })
     }
 
@@ -178,7 +196,51 @@ impl Tiles {
     /// Each operand is valid for its elements. An operand that is written overlaps no other.
     pub unsafe fn run(&self, operands: &[*mut u8]) {
         // SAFETY: the caller's contract.
-        unsafe { self.run_all(operands, &[&[]]) }
+        unsafe {
+            match self.folds.first() {
+                None => self.run_all(operands, &[&[]]),
+                Some((first, _)) => self.run_folds(operands, first),
+            }
+        }
+    }
+
+    /// Runs a group that folds rows: blocks of rows at the same time, each from its first to its last element.
+    ///
+    /// # Safety
+    /// See [`Tiles::run`].
+    unsafe fn run_folds(&self, operands: &[*mut u8], first: &RowFold) {
+        let bases: SmallVec<[Shared<u8>; 16]> = operands.iter().map(|&at| Shared::new(at)).collect();
+        let (blocks, of_row) = (first.blocks(), first.blocks_of_row());
+        let mut values = vec![0f64; if of_row > 1 { self.folds.len() * blocks } else { 0 }];
+        let to = Shared::new(values.as_mut_ptr());
+        let grain = (self.grain * blocks / self.n).max(1);
+        ranges(blocks, grain, |range| {
+            let folding = |(k, &(fold, _)): (usize, &(RowFold, usize))| Folding {
+                fold,
+                parts: RowParts::new(fold),
+                blocks: if of_row > 1 { to.get().wrapping_add(k * blocks) } else { null_mut() },
+            };
+            let mut folds: Vec<Folding> = self.folds.iter().enumerate().map(folding).collect();
+            let end = if range.end == blocks { self.n } else { first.start(range.end) };
+            SCRATCH.with_borrow_mut(|lines| {
+                let mut table = self.table(lines);
+                table.iter_mut().zip(&bases).for_each(|(at, base)| *at = base.get());
+                // SAFETY: the caller's contract; ranges do not overlap.
+                unsafe {
+                    self.fill(&table, &[], self.n.min(self.len));
+                    self.run_range(&mut table, first.start(range.start)..end, &mut folds);
+                }
+            });
+            if self.streams {
+                streamed();
+            }
+        });
+        for (&(fold, operand), values) in self.folds.iter().zip(values.chunks(blocks)) {
+            for (row, values) in values.chunks(of_row).enumerate() {
+                // SAFETY: the operand has an element for each row.
+                unsafe { fold.store(row, fold.join(values), operands[operand]) };
+            }
+        }
     }
 
     /// Runs the group several times, each over its own operands and with its own parameters.
@@ -205,7 +267,7 @@ impl Tiles {
                             self.fill(&table, parameters[run], range.len().min(self.len));
                             filled = parameters[run].as_ptr();
                         }
-                        self.run_range(&mut table, start..end);
+                        self.run_range(&mut table, start..end, &mut []);
                     }
                     done += end - start;
                 }
@@ -250,7 +312,7 @@ impl Tiles {
 
     /// # Safety
     /// The table has the addresses of the operands, which are moved.
-    unsafe fn run_range(&self, table: &mut [*mut u8], range: Range<usize>) {
+    unsafe fn run_range(&self, table: &mut [*mut u8], range: Range<usize>, folds: &mut [Folding]) {
         let advance = |table: &mut [*mut u8], n: usize| {
             for (at, &(size, moves)) in table.iter_mut().zip(&self.operands) {
                 if moves {
@@ -266,7 +328,7 @@ impl Tiles {
                     continue;
                 }
                 // SAFETY: the caller's contract; a tile has room for `n` elements.
-                unsafe { self.run_step(step, start, n, table) };
+                unsafe { self.run_step(step, start, n, table, folds) };
             }
             advance(table, n);
         }
@@ -275,7 +337,14 @@ impl Tiles {
     /// # Safety
     /// The addresses in the table are valid for `n` elements.
     #[inline(always)]
-    unsafe fn run_step(&self, step: &Placed, start: usize, n: usize, table: &[*mut u8]) {
+    unsafe fn run_step(
+        &self,
+        step: &Placed,
+        start: usize,
+        n: usize,
+        table: &[*mut u8],
+        folds: &mut [Folding],
+    ) {
         let mut args = [null::<u8>(); MAX_IN];
         for k in 0..usize::from(step.count) {
             args[k] = table[usize::from(step.args[k])];
@@ -295,6 +364,13 @@ impl Tiles {
                     if let Some(strides) = &self.strides[operand] {
                         gather(&self.shape, strides, size, args[0], start, n, to);
                     }
+                }
+                Work::Fold(k) => {
+                    let Folding { fold, parts, blocks } = &mut folds[k];
+                    parts.add(start, n, args[0], |block, value| match blocks.is_null() {
+                        true => fold.store(block, value, to),
+                        false => blocks.add(block).write(value),
+                    });
                 }
             }
         }
@@ -360,6 +436,7 @@ struct Maker<'a> {
     streams: bool,
     /// Results that are written at the end, because the old elements are read until then.
     deferred: Vec<(Place, usize)>,
+    folds: Vec<(RowFold, usize)>,
 }
 
 impl Maker<'_> {
@@ -380,6 +457,7 @@ impl Maker<'_> {
             Formula::Row { compute: DType::F32, .. } if instruction.dtype.size() <= 4 => 4,
             Formula::Row { compute, .. } => complex(compute).max(complex(instruction.dtype)),
             Formula::Copy => complex(instruction.dtype),
+            Formula::Fold(fold) => fold.compute().size(),
         });
         let plain = |dtype: DType| matches!(dtype, DType::F32 | DType::F16 | DType::BF16 | DType::Bool);
         let operands =
@@ -528,6 +606,7 @@ impl Maker<'_> {
         let place = match instruction.formula {
             Formula::Copy => self.copy(instruction, target)?,
             Formula::Row { .. } => self.row(instruction, target)?,
+            Formula::Fold(fold) => return self.fold(at, instruction, fold),
         };
         let stores: SmallVec<[usize; 2]> =
             self.code.stores.iter().filter(|store| store.0 == at).map(|store| store.1).collect();
@@ -565,6 +644,15 @@ impl Maker<'_> {
             return Some(Place::Memory(k));
         }
         Some(place)
+    }
+
+    fn fold(&mut self, at: usize, instruction: &Instruction, fold: RowFold) -> Option<Place> {
+        let from = self.argument(&instruction.args[0], fold.compute())?;
+        self.spread(from);
+        let &(_, k) = self.code.stores.iter().find(|store| store.0 == at)?;
+        self.push(Work::Fold(self.folds.len()), Place::Memory(k), &[from]);
+        self.folds.push((fold, k));
+        Some(Place::Memory(k))
     }
 
     fn row(&mut self, instruction: &Instruction, target: Option<usize>) -> Option<Place> {

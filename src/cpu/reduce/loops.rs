@@ -92,6 +92,31 @@ pub struct Columns<'a, A> {
     pub shift: &'a [A],
 }
 
+/// The elements that are combined before they are widened: four for each lane.
+pub const CHUNK: usize = 4 * LANES;
+
+/// Adds whole chunks to the lanes.
+#[inline(always)]
+unsafe fn add_chunks<S: Copy, A: Wide>(
+    lanes: &mut [A; LANES],
+    x: *const S,
+    n: usize,
+    shift: A,
+    wide: impl Fn(S) -> A,
+    step: impl Fn(A, A, A) -> A,
+    pair: impl Fn(S, S) -> S,
+) {
+    // SAFETY: the caller's `n` elements.
+    let at = |i: usize| unsafe { *x.add(i) };
+    for i in (0..n).step_by(CHUNK) {
+        for j in 0..LANES {
+            let part = |k: usize| at(i + k * LANES + j);
+            let (low, high) = (pair(part(0), part(1)), pair(part(2), part(3)));
+            lanes[j] = step(lanes[j], wide(pair(low, high)), shift);
+        }
+    }
+}
+
 /// Reduces `n` elements. `four` combines elements before they are widened, if that gives the same result.
 #[inline(always)]
 unsafe fn row<S: Copy, A: Wide>(
@@ -103,20 +128,34 @@ unsafe fn row<S: Copy, A: Wide>(
     step: impl Fn(A, A, A) -> A,
     four: Option<impl Fn(S, S) -> S>,
 ) -> A {
+    let mut lanes = [A::first(reduction); LANES];
+    let mut done = 0;
+    // SAFETY: the caller's `n` elements.
+    unsafe {
+        if let Some(pair) = four {
+            done = n - n % CHUNK;
+            add_chunks(&mut lanes, x, done, shift, &wide, &step, pair);
+        }
+        end_row(reduction, lanes, x.add(done), n - done, n, shift, wide, step)
+    }
+}
+
+/// Reduces the last `n` of `total` elements, of which the others are in the lanes.
+#[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "kernels take plain numbers and pointers")]
+unsafe fn end_row<S: Copy, A: Wide>(
+    reduction: Reduction,
+    mut lanes: [A; LANES],
+    x: *const S,
+    n: usize,
+    total: usize,
+    shift: A,
+    wide: impl Fn(S) -> A,
+    step: impl Fn(A, A, A) -> A,
+) -> A {
     // SAFETY: the caller's `n` elements.
     let at = |i: usize| unsafe { *x.add(i) };
-    let mut lanes = [A::first(reduction); LANES];
     let mut i = 0;
-    if let Some(pair) = four {
-        while i + 4 * LANES <= n {
-            for j in 0..LANES {
-                let part = |k: usize| at(i + k * LANES + j);
-                let (low, high) = (pair(part(0), part(1)), pair(part(2), part(3)));
-                lanes[j] = step(lanes[j], wide(pair(low, high)), shift);
-            }
-            i += 4 * LANES;
-        }
-    }
     while i + LANES <= n {
         for j in 0..LANES {
             lanes[j] = step(lanes[j], wide(at(i + j)), shift);
@@ -132,7 +171,7 @@ unsafe fn row<S: Copy, A: Wide>(
         i += 4;
     }
     let mut rest = join(join(few[0], few[2]), join(few[1], few[3]));
-    if n >= LANES {
+    if total >= LANES {
         rest = join(rest, combine(|j| lanes[j], join));
     }
     while i < n {
@@ -182,16 +221,36 @@ unsafe fn total_of_squares(x: *const f32, n: usize) -> f64 {
 #[inline(always)]
 unsafe fn in_lanes<S: Copy>(first: S, x: *const S, n: usize, join: impl Fn(S, S) -> S) -> S {
     // SAFETY: the caller's `n` elements.
-    let at = |i: usize| unsafe { *x.add(i) };
-    let mut lanes = [first; LANES];
-    let whole = n - n % LANES;
-    for i in (0..whole).step_by(LANES) {
+    unsafe { end_lanes(first, [first; LANES], x, n, n, join) }
+}
+
+/// Reduces whole rows of lanes.
+#[inline(always)]
+unsafe fn join_lanes<S: Copy>(lanes: &mut [S; LANES], x: *const S, n: usize, join: impl Fn(S, S) -> S) {
+    for i in (0..n).step_by(LANES) {
         for j in 0..LANES {
-            lanes[j] = join(lanes[j], at(i + j));
+            // SAFETY: the caller's `n` elements.
+            lanes[j] = join(lanes[j], unsafe { *x.add(i + j) });
         }
     }
-    let rest = (whole..n).fold(first, |found, i| join(found, at(i)));
-    if whole == 0 {
+}
+
+/// Reduces the last `n` of `total` elements, of which the others are in the lanes.
+#[inline(always)]
+unsafe fn end_lanes<S: Copy>(
+    first: S,
+    mut lanes: [S; LANES],
+    x: *const S,
+    n: usize,
+    total: usize,
+    join: impl Fn(S, S) -> S,
+) -> S {
+    let whole = n - n % LANES;
+    // SAFETY: the caller's `n` elements.
+    unsafe { join_lanes(&mut lanes, x, whole, &join) };
+    // SAFETY: as above.
+    let rest = (whole..n).fold(first, |found, i| join(found, unsafe { *x.add(i) }));
+    if total < LANES {
         return rest;
     }
     for width in [16, 8, 4, 2, 1] {
@@ -400,6 +459,50 @@ simd_fn! {
                     best.value
                 }
             };
+        }
+    }
+}
+
+/// A row of which some elements are reduced.
+#[derive(Clone, Copy)]
+pub struct Lanes<S: ReduceInput> {
+    wide: [S::Wide; LANES],
+    own: [S; LANES],
+}
+
+impl<S: ReduceInput> Lanes<S> {
+    /// The lanes of no elements, for sums, maxima and minima.
+    pub fn new(reduction: Reduction) -> Lanes<S> {
+        let own = if reduction == Reduction::Min { S::HIGHEST } else { S::LOWEST };
+        Lanes { wide: [S::Wide::first(reduction); LANES], own: [own; LANES] }
+    }
+}
+
+simd_fn! {
+    [S::MOST]
+    /// Adds `n` elements, which are whole chunks, to a row.
+    pub unsafe fn add_to_row<S: ReduceInput>(reduction: Reduction, row: &mut Lanes<S>, x: *const S, n: usize) {
+        let Lanes { mut wide, mut own } = *row;
+        match reduction {
+            Reduction::Max => join_lanes(&mut own, x, n, S::pair_max),
+            Reduction::Min => join_lanes(&mut own, x, n, S::pair_min),
+            _ => add_chunks(&mut wide, x, n, S::Wide::ZERO, S::wide, S::Wide::sum, S::pair_sum),
+        }
+        *row = Lanes { wide, own };
+    }
+}
+
+simd_fn! {
+    [S::MOST]
+    /// Reduces the last `n` of a row's `total` elements, less than a chunk: the value that [`rows`] finds.
+    pub unsafe fn end_of_row<S: ReduceInput>(
+        reduction: Reduction, row: &Lanes<S>, x: *const S, n: usize, total: usize,
+    ) -> S::Wide {
+        match (reduction, if n == total { S::few(x, n) } else { None }) {
+            (Reduction::Max, _) => end_lanes(S::LOWEST, row.own, x, n, total, S::pair_max).wide(),
+            (Reduction::Min, _) => end_lanes(S::HIGHEST, row.own, x, n, total, S::pair_min).wide(),
+            (_, Some(sum)) => sum,
+            (_, None) => end_row(Reduction::Sum, row.wide, x, n, total, S::Wide::ZERO, S::wide, S::Wide::sum),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! threads, so a reduction has the same bits on any number of them.
 
 mod loops;
+mod parts;
 mod plan;
 mod steps;
 
@@ -12,6 +13,8 @@ use crate::base::{DType, Dims, Reduction, Result, Strided};
 use loops::ReduceInput;
 use plan::ReducePlan;
 use steps::Wide;
+
+pub use parts::{RowFold, RowParts};
 
 /// Reduces `x` over `dims` into `out`, which has the shape of `x` with size 1 in `dims`. `ArgMax` and `ArgMin` give the
 /// linear index within `dims`; of several equal elements, that of the first.

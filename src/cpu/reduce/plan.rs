@@ -13,7 +13,7 @@ use std::ops::Range;
 /// Number of elements that are reduced before the result is combined with that of other blocks.
 const BLOCK: usize = 32_768;
 /// The same for elements that are one dense row.
-const LONG_BLOCK: usize = 131_072;
+pub const LONG_BLOCK: usize = 131_072;
 /// Shorter runs are not worth a call of their own.
 const SHORT: usize = 32;
 
@@ -21,6 +21,12 @@ const SHORT: usize = 32;
 const JOINED: usize = 64;
 /// At least this many joined rows must remain.
 const WORTH_JOINING: usize = 8;
+
+/// True if outputs, `column` apart, are reduced side by side rather than one after another. Each has `rows` elements behind
+/// it, `row` apart.
+pub fn are_side_by_side(outputs: usize, column: usize, rows: usize, row: usize) -> bool {
+    outputs >= SHORT && (column < row || (rows < SHORT && row != 1) || rows < 8)
+}
 
 /// A group of outputs and their values.
 pub struct GroupResult<'a, A> {
@@ -69,8 +75,7 @@ impl<S: ReduceInput> ReducePlan<S> {
         let joined_rows = if joins { (JOINED / outputs.max(1)).min(rows / WORTH_JOINING).max(1) } else { 1 };
         // A power of two, so that joined rows can be halved.
         let joined_rows = 1 << joined_rows.ilog2();
-        let dense_columns = outputs >= SHORT && (column < row || (rows < SHORT && row != 1) || rows < 8);
-        let by_columns = dense_columns || (joined_rows > 1 && outputs > 1);
+        let by_columns = are_side_by_side(outputs, column, rows, row) || (joined_rows > 1 && outputs > 1);
         let line = StridedRun::reader(x, if by_columns { column } else { row }, S::DTYPE);
         let block = if by_columns { (BLOCK / outputs.clamp(1, TILE)).max(1024) } else { LONG_BLOCK };
         let tile = if by_columns { TILE } else { (BLOCK / reduced.numel().max(1)).clamp(1, TILE) };

@@ -360,7 +360,7 @@ pub fn reduce(fold: Reduction, x: &Body, dims: &[usize], dtype: DType) -> Result
     let out = Body::new(&kept, dtype, x.device())?;
     if out.numel() > 0 {
         if access::is_captured() {
-            capture::describe_fold((fold, dims), None, &out, x)?;
+            capture::describe_fold(fold, dims, None, &out, x)?;
         }
         fork!(over [out], reads [x], with [fold, dims], cpu: done(cpu::reduce::reduce(fold, out.host()?, x.host()?, dims)),
             gpu: crate::gpu::reduce(fold, out.gpu()?, x.gpu()?, dims))?;

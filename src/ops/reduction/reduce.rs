@@ -35,7 +35,7 @@ fn mean_over(x: &Body, dims: &[usize]) -> Result<Body> {
     if out.numel() > 0 {
         if access::is_captured() {
             let count: usize = dims.iter().map(|&d| x.shape()[d]).product();
-            capture::describe_fold((Reduction::Sum, dims), Some(1.0 / count as f64), &out, x)?;
+            capture::describe_fold(Reduction::Sum, dims, Some(count as f64), &out, x)?;
         }
         fork!(over [out], reads [x], with [dims], cpu: done(crate::cpu::reduce::mean(out.host()?, x.host()?, dims)),
             gpu: crate::gpu::mean(out.gpu()?, x.gpu()?, dims))?;
