@@ -9,7 +9,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .guards import is_constant, quick_kind
-from .live import ReadNumber, plain
+from .live import ReadNumber, is_live, plain
 
 __all__ = ["Arguments", "Template"]
 
@@ -21,29 +21,50 @@ class Arguments:
         args, kwargs: the arguments.
 
     Attributes:
-        key: equal for calls whose arguments differ in tensors' elements only.
+        key: equal for calls whose arguments differ in tensors' elements only, and in live numbers.
+        form: what `key` is without the values of ints and floats that are arguments themselves.
+        numbers: these ints and floats, by position or name.
+        live: where those are that may differ.
         tensors: the tensors, in order.
         containers: lists and dicts among the arguments.
         objects: other objects, whose identity is part of the key.
     """
 
-    __slots__ = ("containers", "key", "objects", "tensors")
+    __slots__ = ("containers", "form", "key", "live", "numbers", "objects", "tensors")
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.containers: list[Any] = []
         self.objects: list[Any] = []
+        self.numbers: dict[Any, Any] = {}
+        self.live: frozenset[Any] = frozenset()
         if not kwargs:
             # As in most calls: tensors, each once.
             kinds = _core.tensor_kinds(args)
             if kinds is not None:
                 self.tensors: list[Tensor] = list(args)
                 self.key: Any = kinds
+                self.form = None
                 return
         self.tensors = []
-        parts: list[Any] = [len(args), *map(self._part, args)]
-        for name in kwargs:
-            parts += [name, self._part(kwargs[name])]
-        self.key = tuple(parts)
+        parts: list[Any] = [len(args)]
+        for place, value in (*enumerate(args), *kwargs.items()):
+            if type(place) is str:
+                parts.append(place)
+            if type(value) in (int, float):
+                self.numbers[place] = value
+                parts.append(type(value))
+            else:
+                parts.append(self._part(value))
+        self.form = tuple(parts)
+        self.set_live(frozenset())
+
+    def set_live(self, live: frozenset[Any]) -> None:
+        """Choose which ints and floats may differ from call to call."""
+        self.live = live
+        if self.numbers:
+            self.key = (self.form, live, *(_fixed(self.numbers[place]) for place in self.numbers if place not in live))
+        else:
+            self.key = self.form
 
     def _part(self, value: Any) -> Any:
         kind = type(value)
@@ -75,6 +96,10 @@ class Arguments:
         return ("object", id(value))
 
 
+def _fixed(number: Any) -> Any:
+    return number.hex() if type(number) is float else number
+
+
 class Template:
     """A result with its tensors left out, so that each replay can fill in its own.
 
@@ -83,9 +108,10 @@ class Template:
         tensors: where the tensors in it are appended.
         is_fresh: whether the call made an object.
         is_given: whether an object is a list or dict among the arguments, which is another one in each call.
+        nodes: where the nodes of the numbers in it are appended that a replay computes.
 
     Attributes:
-        make: called with a replay's tensors, returns the result.
+        make: called with a replay's tensors and, after these, its computed numbers, returns the result.
         outline: the same for the core: the number of a tensor; `("item", number)`, `("constant", value)`, or
             `("list", [...])` and `("tuple", [...])` of outlines; `None` if there is anything else in the result.
 
@@ -94,15 +120,21 @@ class Template:
     """
 
     def __init__(
-        self, value: Any, tensors: list[Tensor], is_fresh: Callable[[Any], bool], is_given: Callable[[Any], bool]
+        self,
+        value: Any,
+        tensors: list[Tensor],
+        is_fresh: Callable[[Any], bool],
+        is_given: Callable[[Any], bool],
+        nodes: list[int],
     ) -> None:
         self.is_given = is_given
+        self.nodes = nodes
         self.tensors = tensors
         self.is_fresh = is_fresh
         self.seen: set[int] = set()
         self.make = self._part(value)
         self.outline = self._outline(value)
-        del self.tensors, self.is_fresh, self.is_given, self.seen
+        del self.tensors, self.is_fresh, self.is_given, self.seen, self.nodes
 
     def _number(self, tensor: Tensor) -> int:
         number = next((at for at, other in enumerate(self.tensors) if other is tensor), len(self.tensors))
@@ -116,6 +148,8 @@ class Template:
             return ("item", self._number(value.tensor))
         if isinstance(value, Tensor):
             return self._number(value)
+        if is_live(value):
+            return None
         value = plain(value)
         if is_constant(value):
             return ("constant", value)
@@ -129,6 +163,10 @@ class Template:
         if isinstance(value, (Tensor, ReadNumber)):
             number = self._number(value if isinstance(value, Tensor) else value.tensor)
             return (lambda filled: filled[number]) if isinstance(value, Tensor) else (lambda filled: filled[number].item())
+        if is_live(value):
+            node = value.node
+            self.nodes.append(node)
+            return lambda filled: filled[-1][node]
         value = plain(value)
         if is_constant(value):
             return lambda filled: value

@@ -17,7 +17,7 @@ from . import containers, operations
 from .attributes import get_attr, lookup, plain_set_attr, set_attr
 from .guards import MISSING, is_constant, matches
 from .known import CORE, ITERTOOLS, KIND_CHANGES, PURE, PURE_METHODS, refused_core, refused_method
-from .live import LiveNumber, ReadNumber, plain
+from .live import LIVE, ReadNumber, is_live, plain, plain_inside, value_of
 from .notes import class_dict, is_rewritten
 from .reasons import Unrewritable
 from .runtime import new_unit
@@ -116,8 +116,9 @@ def _function(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[st
         o.note_cells(function)
         own, stored = made
         for name in stored:
-            o.note("item", function.__globals__, name, function.__globals__.get(name, MISSING))
-            o.stored_globals.setdefault(id(function.__globals__), (function.__globals__, set()))[1].add(name)
+            before = function.__globals__.get(name, MISSING)
+            o.note("item", function.__globals__, name, before, True)
+            o.stored_globals.setdefault(id(function.__globals__), (function.__globals__, {}))[1].setdefault(name, before)
         made = o.functions[id(function)] = own
         o.keep(function)
     if o.reason is not None:
@@ -222,13 +223,17 @@ def _class(o: Observer, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
 def _known_class(o: Observer, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return an instance of a class of Python's own; `MISSING` for other classes."""
     if cls is type and len(args) == 1:
-        value = plain(args[0])
+        value = args[0]
+        if isinstance(value, LIVE):
+            return type(value_of(value))
         o.note_type(value)
         return type(value)
     if cls in _CONTAINERS or cls in _WALKERS or cls in ITERTOOLS:
         if cls is dict and args:
             containers.note_pairs(o, args[0])
         walks = _WALKED.get(cls, len(args))
+        args = (*args[:walks], *map(plain_inside, args[walks:]))
+        kwargs = {name: plain_inside(value) for name, value in kwargs.items()}
         return o.make(cls(*[containers.walked(o, each) for each in args[:walks]], *args[walks:], **kwargs))
     if cls is defaultdict:
         return o.make(cls(*args[:1], *[containers.walked(o, each) for each in args[1:]], **kwargs))
@@ -236,8 +241,12 @@ def _known_class(o: Observer, cls: Any, args: tuple[Any, ...], kwargs: dict[str,
         return o.make((_map if cls is map else _filter)(o, *args))
     if cls in _NUMBERS and len(args) == 1 and isinstance(args[0], Tensor):
         return _number(o, cls, args[0])
+    if cls in (int, float, bool) and len(args) == 1 and not kwargs and is_live(args[0]):
+        found = bool(args[0]) if cls is bool else o.tape.call(cls, args)
+        if found is not MISSING:
+            return found
     if cls in _NUMBERS:
-        args = tuple(map(_ordinary, args))
+        args = tuple(map(plain_inside, args))
         for each in args:
             if not _is_plain(each) and not (cls is str and o.is_printable(each)):
                 what = "reads the elements of a tensor" if isinstance(each, Tensor) else f"gets a {type(each).__name__}"
@@ -303,9 +312,13 @@ def _builtin(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str
         return _unbound(o, function, args, kwargs)
     owner = getattr(function, "__self__", None)
     takes_live = isinstance(owner, (list, dict)) or (isinstance(owner, _core.Program) and not o.read_numbers)
-    if not takes_live and function is not isinstance:
-        args = tuple(map(_ordinary, args))
-        kwargs = {name: _ordinary(value) for name, value in kwargs.items()}
+    if not takes_live and function not in _TAKES_LIVE:
+        if not kwargs and any(map(is_live, args)):
+            found = o.tape.call(function, args)
+            if found is not MISSING:
+                return found
+        args = tuple(map(plain_inside, args))
+        kwargs = {name: plain_inside(value) for name, value in kwargs.items()}
     name = function.__name__
     if id(function) in CORE:
         if refused_core(function):
@@ -351,18 +364,6 @@ def _of_python(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[s
     return function(*args, **kwargs)
 
 
-def _ordinary(value: Any) -> Any:
-    """Return an argument of a C function without live numbers, which only an optimizer's program knows."""
-    kind = type(value)
-    if issubclass(kind, LiveNumber):
-        return plain(value)
-    if kind in (list, tuple) and any(isinstance(each, (LiveNumber, list, tuple, dict)) for each in value):
-        changed = [_ordinary(each) for each in value]
-        if any(one is not other for one, other in zip(value, changed, strict=True)):
-            return kind(changed)
-    return value
-
-
 def _unbound(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call `list.append(x, 1)`: a method asked for through its class."""
     name = function.__name__
@@ -394,6 +395,10 @@ def _method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, 
     if isinstance(owner, (_core.GradSwitch, _core.Program, _core._FunctionBase)):
         _pass(o, args, kwargs)
         return function(*args, **kwargs)
+    if isinstance(owner, _core.Generator) and name in ("get_state", "set_state"):
+        # The state is a tensor, which kernels write and read.
+        _pass(o, args, kwargs)
+        return _made(o, function(*args, **kwargs))
     if name == "__setattr__" and len(args) == 2 and not isinstance(owner, type):
         plain_set_attr(o, args[1], owner, args[0])
         return None
@@ -550,6 +555,12 @@ def _least(name: str) -> Any:
 
     def least(o: Observer, *args: Any, **kwargs: Any) -> Any:
         values = list(containers.walked(o, args[0])) if len(args) == 1 else list(args)
+        if any(map(is_live, values)):
+            found = o.tape.call(function, tuple(values)) if not kwargs and len(values) > 1 else MISSING
+            if found is not MISSING:
+                return found
+            values = [plain(each) for each in values]
+            args = (values,) if len(args) == 1 else tuple(values)
         if not all(map(is_constant, values)):
             o.stop(f"it calls {name}() of tensors or objects")
         if kwargs.get("key") is not None:
@@ -629,6 +640,9 @@ def _repr(name: str) -> Any:
 
     return show
 
+
+# Those that are given live numbers as they are.
+_TAKES_LIVE = frozenset((isinstance, getattr, hasattr, setattr, min, max, sum, any, all))
 
 _HANDLERS: dict[Any, Any] = {
     getattr: _getattr,

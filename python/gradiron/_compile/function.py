@@ -24,16 +24,18 @@ from .errors import Unsupported
 from .guards import MISSING, cell_contents, fingerprint, matches, thread_state
 from .notes import class_dicts
 from .observer import Observer
+from .places import KINDS, Place, can_be_new, is_like
 from .reasons import Reason, Unrewritable, log
 from .settings import options, stance
 from .settle import settled
 from .sources import forget_sources
+from .tape import Track
 
 __all__ = ["CompiledFunction", "compiled_functions", "reset"]
 
 # How often a read may differ, and how often a call may turn out not to be capturable, before it runs as it is; how many
-# functions that C calls are looked for; and how many kinds of arguments are remembered.
-_DIFFERS, _FAILS, _FOUND, _SEEN = 8, 3, 64, 256
+# functions that C calls are looked for; how many kinds of arguments are remembered, and how many places.
+_DIFFERS, _FAILS, _FOUND, _SEEN, _PLACES = 8, 3, 64, 256, 1024
 
 _compiled: Any = None
 
@@ -56,13 +58,15 @@ class Difference:
     Args:
         words: what differs.
         mark: the same for calls that differ in the same.
+        place: where it is, if the next capture may look it up anew.
     """
 
-    __slots__ = ("mark", "words")
+    __slots__ = ("mark", "place", "words")
 
-    def __init__(self, words: str, mark: Any) -> None:
+    def __init__(self, words: str, mark: Any, place: Place | None = None) -> None:
         self.words = words
         self.mark = mark
+        self.place = place
 
 
 class Captured:
@@ -70,16 +74,27 @@ class Captured:
 
     Args:
         observer: what the call read and stored.
-        arguments: its arguments.
+        arguments: its arguments, and what it found at the places that are looked up anew.
+        places: these places.
         program: its kernels.
         result: its result, without the tensors.
         effects: its stores into older objects, each with a value without tensors.
+        track: what replays compute of its numbers; `None` if there are none.
     """
 
-    def __init__(self, observer: Observer, arguments: Arguments, program: Any, result: Template, effects: list[Any]) -> None:
+    def __init__(
+        self,
+        observer: Observer,
+        arguments: Arguments,
+        places: list[Place],
+        program: Any,
+        result: Template,
+        effects: list[Any],
+        track: Track | None,
+    ) -> None:
         live = set(program.numbers) - observer.fixed
         for number, (owner, key, value) in enumerate(observer.live_numbers):
-            if number not in live:
+            if number not in live and owner is not None:
                 observer.reads["item", id(owner), key] = (owner, value)
         self.live = [(owner, key) for owner, key, _ in observer.live_numbers] if program.numbers else []
         for number in program.used:
@@ -87,34 +102,97 @@ class Captured:
             tensor = observer.known[number]
             if observer.reads.pop(("tensor", id(tensor), None), None) is not None:
                 observer.reads["type", id(tensor), None] = (tensor, type(tensor))
+        for kind, _, key in [mark for mark in observer.reads if mark[0] == "last"]:
+            owner, value = observer.reads.pop((kind, _, key))
+            length = observer.lengths[id(owner)]
+            observer.reads["len", id(owner), None] = (owner, length)
+            observer.reads["element", id(owner), length + key] = (owner, value)
         self.reads = ordered(observer)
         self.owners = owners_of(self.reads)
         self.guards = _core.Guards(self.reads, MISSING)
-        self.pinned = [(number, arguments.tensors[number]) for number in sorted(observer.pinned)]
+        self.pinned = [(at, tensor) for at, tensor in enumerate(arguments.tensors) if id(tensor) in observer.pinned]
         self.registry = observer.registry
-        self.asked = [(number, observer.fingerprints[number]) for number in sorted(observer.asked)]
+        given = [(at, id(tensor)) for at, tensor in enumerate(arguments.tensors)]
+        self.asked = [(at, observer.given[tensor][1]) for at, tensor in given if tensor in observer.asked]
         self.rarely = bool(self.pinned or self.asked or observer.registry is not None)
         self.objects = [*arguments.objects, *observer.held]
         self.program = program
         self.known = observer.known[len(arguments.tensors) :]
         self.result = result
         self.effects = effects
+        self.places = places
+        self.key = arguments.key
+        self.numbers = arguments.live
+        self.track = track
 
     def direct(self) -> tuple[Any, ...] | None:
         """Return what the core needs to replay this without Python; `None` if it cannot."""
         if self.effects or self.asked or self.registry is not None or self.result.outline is None:
             return None
+        if self.places or self.track is not None:
+            return None
         return (self.program, self.guards, self.live, self.pinned, self.result.outline)
 
+    def given(self, arguments: Arguments, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments | Difference:
+        """Return the arguments of a call with what is at the places now; what differs, if they are of another kind.
+
+        Args:
+            arguments: the arguments alone.
+            args, kwargs: the same as the function is given them.
+        """
+        if not self.places:
+            return arguments
+        values = [place.now() for place in self.places]
+        given = Arguments((*args, *values), kwargs)
+        given.set_live(self.numbers)
+        return given if given.key == self.key else self._other_place(values, given)
+
+    def _other_place(self, values: list[Any], given: Arguments) -> Difference:
+        for place, value in zip(self.places, values, strict=True):
+            if value is MISSING:
+                return Difference(self._told(place), ("place", id(place.owner), _mark(place.key)))
+        return Difference(self._told(self.places[0]), ("places", *((id(each.owner), _mark(each.key)) for each in self.places)))
+
+    def _told(self, place: Place) -> str:
+        return described((place.kind, place.owner, place.key, None), self.owners)
+
     def differs(self, arguments: Arguments) -> Difference | None:
-        """Return the first read that differs from the capture's."""
+        """Return the first read that differs from the capture's.
+
+        Args:
+            arguments: what `given` returned.
+        """
         found = self._differs_rarely(arguments) if self.rarely else None
         failed = self.guards.failed() if found is None else None
-        return found if failed is None else self._failed(failed)
+        if failed is not None:
+            return self._failed(failed)
+        if found is None and self.track is not None:
+            begun = self.track.begin(self._anew(arguments))
+            return self._failed_check(begun) if type(begun) is int else None
+        return found
 
     def _failed(self, number: int) -> Difference:
         read = self.reads[number]
-        return Difference(described(read, self.owners), (read[0], id(read[1]), _mark(read[2])))
+        kind, owner, key, expected = read
+        place = Place(kind, owner, key) if kind in KINDS and can_be_new(expected) else None
+        if place is not None and not is_like(place.now(), expected):
+            place = None
+        return Difference(described(read, self.owners), (kind, id(owner), _mark(key)), place)
+
+    def _failed_check(self, number: int) -> Difference:
+        assert self.track is not None
+        if number < 0:
+            return Difference("a number that it computes", ("computed",))
+        node = self.track.checks[number][0]
+        source = next((source for at, source in self.track.sources if at == node), None)
+        if isinstance(source, Place):
+            return Difference(self._told(source), ("item", id(source.owner), _mark(source.key)))
+        return Difference("a number by which it decides", ("check", node))
+
+    def _anew(self, arguments: Arguments) -> list[Any]:
+        """Return the numbers of the tape that this call finds."""
+        assert self.track is not None
+        return [arguments.numbers[at] for at in self.track.positions]
 
     def _differs_rarely(self, arguments: Arguments) -> Difference | None:
         for number, tensor in self.pinned:
@@ -135,22 +213,37 @@ class Captured:
         """Run the kernels again, and return a tuple of the result; a `Difference` if that cannot be.
 
         Args:
-            arguments: the arguments of this call.
+            arguments: what `given` returned for this call.
             compares: whether the reads are compared before.
         """
         if compares and self.rarely:
             found = self._differs_rarely(arguments)
             if found is not None:
                 return found
-        numbers = tuple([owner.get(key) for owner, key in self.live])
-        for number in numbers:
+        values: Any = None
+        if self.track is not None:
+            values = self.track.begin(self._anew(arguments))
+            if type(values) is int:
+                # Whatever else differs tells more.
+                failed = self.guards.failed()
+                return self._failed_check(values) if failed is None else self._failed(failed)
+        numbers = []
+        for owner, key in self.live:
+            number = owner.get(key) if owner is not None else values[key]
+            if type(number) is int and owner is None and abs(number) <= _EXACT:
+                number = float(number)
             if type(number) is not float:
                 return Difference("a number that the replay reads anew", "number")
-        made = self.program.replay(tuple(arguments.tensors), numbers, self.guards if compares else None)
+            numbers.append(number)
+        made = self.program.replay(tuple(arguments.tensors), tuple(numbers), self.guards if compares else None)
         if type(made) is str:
             return Difference(made, made)
         if type(made) is int:
             return self._failed(made)
+        if values is not None:
+            assert self.track is not None
+            self.track.end(values, made)
+            made.append(values)
         for kind, owner, key, value in self.effects:
             new = value.make(made)
             if kind == "set_item":
@@ -162,6 +255,10 @@ class Captured:
             else:
                 owner.cell_contents = new
         return (self.result.make(made),)
+
+
+# Larger ints have no float64 that equals them.
+_EXACT = 2**53
 
 
 def _mark(key: Any) -> Any:
@@ -181,8 +278,10 @@ def still_reachable(observer: Observer) -> list[Tensor]:
     """Return the tensors that the call read and that others than its notes still hold. What nobody else holds was made by the
     call, such as the gradients that hooks are given."""
     held, found = held_by(observer), []
-    for number in range(observer.arguments, len(observer.known)):
+    for number in range(len(observer.known)):
         tensor = observer.known[number]
+        if id(tensor) in observer.given:
+            continue
         # Three more references are those of the list, of this loop and of the call.
         if sys.getrefcount(tensor) > held.get(id(tensor), 0) + 3:
             found.append(tensor)
@@ -239,12 +338,15 @@ class CompiledFunction:
         fullgraph: whether what cannot be captured raises.
         limit: how many captures are kept.
         name: what it is called in logs.
+        fuses: whether kernels are joined to groups.
     """
 
     # A captured call that calls another compiled function captures that, too.
     _is_compiled_function = True
 
-    def __init__(self, function: Callable[..., Any], fullgraph: bool, limit: int | None, name: str | None) -> None:
+    def __init__(
+        self, function: Callable[..., Any], fullgraph: bool, limit: int | None, name: str | None, fuses: bool = True
+    ) -> None:
         global _compiled
         if _compiled is None:
             _compiled = weakref.WeakSet()
@@ -252,6 +354,7 @@ class CompiledFunction:
         self.function = function
         self.fullgraph = fullgraph
         self.limit = limit
+        self.fuses = fuses
         self.name = name or getattr(function, "__qualname__", type(function).__name__)
         self.lock = threading.Lock()
         self.direct = _core.DirectReplays()
@@ -265,6 +368,10 @@ class CompiledFunction:
         self.eager: OrderedDict[Any, int] = OrderedDict()
         self.differed: OrderedDict[Any, int] = OrderedDict()
         self.found: dict[int, types.CodeType] = {}
+        self.places: OrderedDict[Any, Place] = OrderedDict()
+        self.last: OrderedDict[Any, dict[Any, Any]] = OrderedDict()
+        self.live: dict[Any, frozenset[Any]] = {}
+        self.static: set[tuple[Any, Any]] = set()
         self.observed_replays = 0
         self.direct.clear()
 
@@ -289,15 +396,26 @@ class CompiledFunction:
         if state is None or stance.forced == "force_eager" or _core.is_capturing():
             return self.function(*args, **kwargs)
         arguments = Arguments(args, kwargs)
+        if arguments.numbers and arguments.form in self.live:
+            arguments.set_live(self.live[arguments.form])
         key = (arguments.key, state)
         captures = self.captures.get(key)
-        if captures is None and not self._is_seen(key):
-            return self.function(*args, **kwargs)
+        if captures is None:
+            if arguments.numbers and self._finds_live(arguments):
+                key = (arguments.key, state)
+                self.seen[key] = None
+                captures = self.captures.get(key)
+            elif not self._is_seen(key):
+                return self.function(*args, **kwargs)
         why: Difference | None = None
         for number, captured in enumerate(captures or ()):
-            if _CHECKS and captured.differs(arguments) is None:
-                return compare_both(self, captured, arguments, args, kwargs)
-            done = captured.replay(arguments, not stance.trusts)
+            given = captured.given(arguments, args, kwargs)
+            if type(given) is Difference:
+                why = given
+                continue
+            if _CHECKS and captured.differs(given) is None:
+                return compare_both(self, captured, given, args, kwargs)
+            done = captured.replay(given, not stance.trusts)
             if type(done) is tuple:
                 self.observed_replays += 1
                 if number:
@@ -320,10 +438,28 @@ class CompiledFunction:
             self.seen.popitem(last=False)
         return False
 
+    def _finds_live(self, arguments: Arguments) -> bool:
+        """Let ints and floats among the arguments be live that differ from those of an earlier call; return whether there are
+        more of them now."""
+        before = self.last.get(arguments.form)
+        if before is None:
+            self.last[arguments.form] = arguments.numbers
+            if len(self.last) > _SEEN:
+                self.live.pop(self.last.popitem(last=False)[0], None)
+            return False
+        differ = {at for at, number in arguments.numbers.items() if not matches(number, before[at])}
+        more = {at for at in differ - arguments.live if (arguments.form, at) not in self.static}
+        if more:
+            arguments.set_live(arguments.live | more)
+            self.live[arguments.form] = arguments.live
+        return bool(more)
+
     def _run(self, key: Any, why: Difference | None, arguments: Arguments, args: Any, kwargs: Any) -> Any:
         """Run the function because no capture fits, and capture it if that may help the next call."""
         if why is not None:
             log("recompiles", f"{self.name}: {why.words} differs from the captured call")
+            if why.place is not None:
+                self._add_places([why.place])
             mark = (key, why.mark)
             self.differed[mark] = self.differed.pop(mark, 0) + 1
             if len(self.differed) > _SEEN:
@@ -358,7 +494,8 @@ class CompiledFunction:
     # Captures.
 
     def _capture(self, key: Any, arguments: Arguments, args: Any, kwargs: Any) -> Any:
-        observer = Observer(arguments.tensors, arguments.containers, self.fullgraph)
+        places = [place for place in self.places.values() if can_be_new(place.now())]
+        observer = Observer(arguments.tensors, arguments.containers, self.fullgraph, places)
         with _installed(self.found.values(), observer):
             if observer.reason is None:
                 _core.begin_capture(True)
@@ -366,10 +503,13 @@ class CompiledFunction:
                 observer.begin()
             class_dicts.clear()
             try:
-                result = observer.call(self.function, *args, **kwargs)
+                given = [observer.tape.leaf(each, at) if at in arguments.live else each for at, each in enumerate(args)]
+                named = {at: observer.tape.leaf(each, at) if at in arguments.live else each for at, each in kwargs.items()}
+                result = observer.call(self.function, *given, **named)
             except BaseException as error:
                 observer.end()
                 _core.discard_capture()
+                settled(observer, observer.effects, None)
                 raise error.with_traceback(_without_own_frames(error.__traceback__)) from error.__cause__
             finally:
                 observer.end()
@@ -378,9 +518,9 @@ class CompiledFunction:
             self.found.update((id(code), code) for code in new)
             # The next call is observed with these functions rewritten, too.
             return settled(observer, observer.effects, result)
-        stores = list(observer.effects) if observer.read_numbers else []
+        stores = list(observer.effects) if observer.tape.steps else []
         if observer.reason is None:
-            self._finish(key, observer, arguments, result)
+            self._finish(key, observer, arguments, args, kwargs, result)
         result = settled(observer, stores, result)
         class_dicts.clear()
         forget_sources()
@@ -388,18 +528,41 @@ class CompiledFunction:
             self._say(key, observer.reason)
         return result
 
-    def _finish(self, key: Any, observer: Observer, arguments: Arguments, result: Any) -> None:
+    def _add_places(self, places: list[Place]) -> None:
+        for place in places:
+            self.places[place.kind, id(place.owner), place.key] = place
+            if len(self.places) > _PLACES:
+                self.places.popitem(last=False)
+
+    def _finds_places(self, key: Any, observer: Observer) -> bool:
+        """Look for places that the call read and stored into; return whether there are such that are not known."""
+        mark, found = (key, "places"), _changed_places(observer)
+        found = [place for place in found if (place.kind, id(place.owner), place.key) not in self.places]
+        if not found or self.differed.get(mark, 0) >= _DIFFERS:
+            return False
+        self.differed[mark] = self.differed.get(mark, 0) + 1
+        self._add_places(found)
+        return True
+
+    def _finish(self, key: Any, observer: Observer, arguments: Arguments, args: Any, kwargs: Any, result: Any) -> None:
         """Keep what was captured, unless it turns out that it cannot be replayed."""
         results: list[Tensor] = []
+        if self._finds_places(key, observer):
+            # The next call is captured with these looked up anew.
+            _core.discard_capture()
+            return
         try:
             self._check_end(key)
             effects = [*observer.effects, *_changed_names(observer)]
+            nodes = [node for owner, node, _ in observer.live_numbers if owner is None]
             try:
-                asks = (observer.is_fresh, lambda value: id(value) in observer.containers)
+                asks = (observer.is_fresh, lambda value: id(value) in observer.containers, nodes)
                 made = Template(result, results, *asks)
                 stores = [(kind, owner, name, Template(value, results, *asks)) for kind, owner, name, value in effects]
             except TypeError as error:
                 raise _Refused(f"it returns or stores a {error}") from None
+            given, places, track = self._anew(observer, arguments, args, kwargs, nodes, results)
+            key = (arguments.key, key[1])
             for number in observer.read_numbers:
                 number.tensor = None
             observer.fresh.clear()
@@ -409,9 +572,9 @@ class CompiledFunction:
             observer.changed.clear()
             observer.effects.clear()
             del result, effects
-            observer.known = [*arguments.tensors, *still_reachable(observer)]
-            program = _core.end_program(observer.known, results, len(arguments.tensors))
-            captured = Captured(observer, arguments, program, made, stores)
+            observer.known = [*given.tensors, *still_reachable(observer)]
+            program = _core.end_program(observer.known, results, len(given.tensors), self.fuses)
+            captured = Captured(observer, given, places, program, made, stores, track)
         except (_Refused, RuntimeError) as error:
             _core.discard_capture()
             observer.reason = Reason(str(error), *_place(self.function))
@@ -428,6 +591,33 @@ class CompiledFunction:
             self._set_direct(oldest)
             if not self.captures[oldest]:
                 del self.captures[oldest]
+
+    def _anew(
+        self, observer: Observer, arguments: Arguments, args: Any, kwargs: Any, nodes: list[int], results: list[Tensor]
+    ) -> tuple[Arguments, list[Place], Track | None]:
+        """Return the arguments of a captured call with what it found at places that are looked up anew, these places, and what
+        replays compute of its numbers."""
+        tape, found = observer.tape, [each for each in observer.places.values() if each.is_taken]
+        for each in [each for each in found if each.number is not None and each.number.node in tape.fixed]:
+            # The call depends on what the number is: it is compared like any read.
+            tape.settle(each.number.node)
+            observer.reads[each.place.kind, id(each.place.owner), each.place.key] = (each.place.owner, each.value)
+            found.remove(each)
+        for node, step in enumerate(tape.steps):
+            if node in tape.fixed and type(step.source) in (int, str):
+                # So is such an argument, of which there is a capture for each value.
+                tape.settle(node)
+                self.static.add((arguments.form, step.source))
+                arguments.set_live(arguments.live - {step.source})
+                self.live[arguments.form] = arguments.live
+        given = arguments if not found else Arguments((*args, *(each.value for each in found)), kwargs)
+        at = {id(each): len(args) + number for number, each in enumerate(found)}
+        if found:
+            given.set_live(arguments.live | {at[id(each)] for each in found if each.number is not None})
+        track = Track(tape, nodes, {number.node: number.tensor for number in observer.read_numbers}, results)
+        track.positions = [at.get(id(source), source) for _, source in track.sources]
+        track.sources = [(node, getattr(source, "place", source)) for node, source in track.sources]
+        return given, [each.place for each in found], track if track.is_needed else None
 
     def _set_direct(self, key: Any) -> None:
         """Tell the core which captures it can replay without Python: the first ones, because they are tried in order."""
@@ -467,21 +657,39 @@ def _place(function: Any) -> tuple[str | None, int | None]:
 def _changed_names(observer: Observer) -> list[tuple[str, Any, Any, Any]]:
     """Return the stores into cells and globals that older functions own."""
     found: list[tuple[str, Any, Any, Any]] = []
-    for (kind, _, _), (owner, expected) in observer.reads.items():
-        if kind == "cell":
-            now = cell_contents(owner)
-            if now is MISSING and expected is not MISSING:
-                raise _Refused("it deletes a variable of an enclosing function")
-            if not matches(now, expected):
-                found.append(("cell", owner, None, now))
+    for cell, before in observer.cells.values():
+        now = cell_contents(cell)
+        if now is MISSING and before is not MISSING:
+            raise _Refused("it deletes a variable of an enclosing function")
+        if not observer.is_untouched("cell", cell, None, now, before):
+            found.append(("cell", cell, None, now))
     for module, names in observer.stored_globals.values():
-        for name in names:
-            before = observer.reads["item", id(module), name][1]
+        for name, before in names.items():
             now = module.get(name, MISSING)
             if now is MISSING and before is not MISSING:
                 raise _Refused(f"it deletes the global {name}")
-            if not matches(now, before):
+            if not observer.is_untouched("item", module, name, now, before):
                 found.append(("set_item", module, name, now))
+    return found
+
+
+def _changed_places(observer: Observer) -> list[Place]:
+    """Return the places that a call read and stored into, if each call may find another value there."""
+    names = {("cell", id(cell), None): before for cell, before in observer.cells.values()}
+    for module, stored in observer.stored_globals.values():
+        names.update((("item", id(module), name), before) for name, before in stored.items())
+    found = []
+    for mark, (owner, expected) in observer.reads.items():
+        kind, _, key = mark
+        if kind not in KINDS or not can_be_new(expected):
+            continue
+        if mark in names:
+            place = Place(kind, owner, key)
+            changed = not observer.is_untouched(kind, owner, key, place.now(), names[mark])
+        else:
+            changed = (id(owner), key) in observer.written or (kind == "last" and id(owner) in observer.grown)
+        if changed:
+            found.append(Place(kind, owner, key))
     return found
 
 

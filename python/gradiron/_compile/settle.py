@@ -1,11 +1,11 @@
-"""After a captured call: ordinary numbers in place of those that it read from tensors."""
+"""After a captured call: ordinary numbers in place of those that replays compute anew."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from .guards import cell_contents
-from .live import ReadNumber
+from .live import is_live, value_of
 from .observer import Observer
 
 __all__ = ["settled"]
@@ -19,7 +19,7 @@ def settled(observer: Observer, stores: list[tuple[str, Any, Any, Any]], result:
         stores: its stores into older objects.
         result: its result.
     """
-    if not observer.read_numbers:
+    if not observer.tape.steps:
         return result
     for kind, owner, key, value in stores:
         number = _ordinary(value, set())
@@ -27,28 +27,35 @@ def settled(observer: Observer, stores: list[tuple[str, Any, Any, Any]], result:
             continue
         if kind == "append":
             owner[:] = [number if each is value else each for each in owner]
-        elif kind == "set_item" and owner.get(key) is value:
+        elif kind == "set_item" and _item(owner, key) is value:
             owner[key] = number
         elif kind == "set_attr" and getattr(owner, key, None) is value:
             object.__setattr__(owner, key, number)
-    for (kind, _, _), (owner, _) in observer.reads.items():
-        if kind == "cell" and isinstance(cell_contents(owner), ReadNumber):
-            owner.cell_contents = _ordinary(cell_contents(owner), set())
+    for cell, _ in observer.cells.values():
+        stored = cell_contents(cell)
+        ordinary = _ordinary(stored, set())
+        if ordinary is not stored:
+            cell.cell_contents = ordinary
     for module, names in observer.stored_globals.values():
         for name in names:
             stored = module.get(name)
-            if isinstance(stored, ReadNumber):
-                module[name] = float.__pos__(stored)
+            ordinary = _ordinary(stored, set())
+            if ordinary is not stored:
+                module[name] = ordinary
     result = _ordinary(result, set())
     for read in observer.read_numbers:
         read.settle()
     return result
 
 
+def _item(owner: Any, key: Any) -> Any:
+    return dict.get(owner, key) if isinstance(owner, dict) else owner[key]
+
+
 def _ordinary(value: Any, seen: set[int]) -> Any:
     """Return a value with ordinary numbers; lists and dicts are changed."""
-    if isinstance(value, ReadNumber):
-        return float.__pos__(value)
+    if is_live(value):
+        return value_of(value)
     if not isinstance(value, (list, tuple, dict)) or id(value) in seen:
         return value
     seen.add(id(value))
