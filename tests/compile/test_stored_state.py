@@ -470,6 +470,25 @@ def history_of_numbers():
     return f, lambda: (net.count, history)
 
 
+def test_state_in_an_argument():
+    def step(state, x, history):
+        state["h"] = torch.tanh(state["h"] + x)
+        state["new"] = state["h"] * 2
+        history[0] = x
+        return state["h"] + 1
+
+    compiled, found = torch.compile(step), []
+    for f in (step, compiled):
+        state, history = {"h": torch.zeros(3), "new": None}, [torch.zeros(3)]
+        for k in range(8):
+            x = torch.tensor([0.5, -1.0, 2.0]) * k
+            found.append((shown(f(state, x, history)), shown(state), history[0] is x))
+            if k == 5:
+                state = {**state, "h": torch.ones(3)}
+    assert found[:8] == found[8:]
+    assert not compiled._compiled.reasons and compiled._compiled.replays >= 4
+
+
 def run(build, compile, calls=12):
     f, show = build()
     f = compile(f)

@@ -69,6 +69,13 @@ class Difference:
         self.place = place
 
 
+class _Given:
+    """Stands for a list or dict among the arguments, which is another one in each call."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
 class Captured:
     """A captured call.
 
@@ -184,10 +191,9 @@ class Captured:
         if number < 0:
             return Difference("a number that it computes", ("computed",))
         node = self.track.checks[number][0]
-        source = next((source for at, source in self.track.sources if at == node), None)
-        if isinstance(source, Place):
-            return Difference(self._told(source), ("item", id(source.owner), _mark(source.key)))
-        return Difference("a number by which it decides", ("check", node))
+        source = self.track.source(node)
+        words = self._told(source) if isinstance(source, Place) else f"a number among the arguments, {source!r},"
+        return Difference(words, ("check", node))
 
     def _anew(self, arguments: Arguments) -> list[Any]:
         """Return the numbers of the tape that this call finds."""
@@ -204,6 +210,13 @@ class Captured:
         if self.registry is not None and self.registry != abc.get_cache_token():
             return Difference("a class was registered with an abstract base class", ("registry",))
         return None
+
+    def stores(self, arguments: Arguments) -> list[Any]:
+        """Return the stores of a replay: how, into what, under which key, and what."""
+        return [
+            (kind, arguments.containers[owner.number] if type(owner) is _Given else owner, key, value)
+            for kind, owner, key, value in self.effects
+        ]
 
     def describe(self) -> list[str]:
         """Return the reads in words."""
@@ -244,7 +257,7 @@ class Captured:
             assert self.track is not None
             self.track.end(values, made)
             made.append(values)
-        for kind, owner, key, value in self.effects:
+        for kind, owner, key, value in self.stores(arguments):
             new = value.make(made)
             if kind == "set_item":
                 owner[key] = new
@@ -562,6 +575,8 @@ class CompiledFunction:
             except TypeError as error:
                 raise _Refused(f"it returns or stores a {error}") from None
             given, places, track = self._anew(observer, arguments, args, kwargs, nodes, results)
+            at = {id(each): number for number, each in enumerate(given.containers)}
+            stores = [(kind, _Given(at[id(owner)]) if id(owner) in at else owner, *rest) for kind, owner, *rest in stores]
             key = (arguments.key, key[1])
             for number in observer.read_numbers:
                 number.tensor = None

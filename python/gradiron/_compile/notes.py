@@ -118,6 +118,7 @@ class Notes:
         self.pinned: set[int] = set()
         self.asked: set[int] = set()
         self.containers = {id(each): each for each in containers}
+        self.lent = frozenset(self.containers)
         self.places = {(place.kind, id(place.owner), place.key): _Found(place) for place in places}
         self.tape = Tape(self._stop_reading, lambda: is_active(self))
         self.cells: dict[int, tuple[Any, Any]] = {}
@@ -447,7 +448,7 @@ class Notes:
     def is_new(self, kind: str, owner: Any, key: Any, old: Any, new: Any) -> bool:
         """Return whether a store changes what is there, or may change it in a replay."""
         known = (id(owner), key) in self.written or (kind, id(owner), key) in self.places
-        return known or not matches(old, new) or not self._is_fixed(new)
+        return known or id(owner) in self.containers or not matches(old, new) or not self._is_fixed(new)
 
     def is_untouched(self, kind: str, owner: Any, key: Any, now: Any, before: Any) -> bool:
         """Return whether a variable still holds what it held when the call began."""
@@ -463,8 +464,8 @@ class Notes:
 
     def store(self, kind: str, owner: Any, key: Any, value: Any, grows: bool = False) -> None:
         """Note a store into something older, which a replay repeats; `grows` says whether a container has more elements then."""
-        if id(owner) in self.containers:
-            self.stop("it stores into one of its arguments")
+        if id(owner) in self.containers and id(owner) not in self.lent:
+            self.stop("it stores into a container that it found where earlier calls stored it")
             return
         self.written.add((id(owner), key))
         if isinstance(owner, list) and key is not None:

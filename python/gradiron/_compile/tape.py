@@ -27,7 +27,7 @@ _LATE = frozenset((operator.add, operator.sub, operator.mul, operator.neg, opera
 _FUNCTIONS = frozenset(
     (
         *(function for function in vars(math).values() if isinstance(function, types.BuiltinFunctionType)),
-        *(abs, round, pow, min, max),
+        *(abs, round, pow, min, max, operator.pow),
     )
 )
 
@@ -194,7 +194,12 @@ class Track:
     """
 
     def __init__(self, tape: Tape, wanted: Iterable[int], tensors: dict[int, Any], results: list[Any]) -> None:
-        needed = {*wanted, *tape.fixed, *tape.truths}
+        needed, varying = {*wanted, *tape.fixed, *tape.truths}, set()
+        for node, step in enumerate(tape.steps):
+            if step.source is not None or any(each in varying for each, _ in step.operands):
+                varying.add(node)
+                if not step.is_late and step.function is not None:
+                    needed.add(node)  # it may fail for other numbers, whether anybody needs the result or not
         for node in range(len(tape.steps) - 1, -1, -1):
             if node in needed:
                 needed.update(each for each, _ in tape.steps[node].operands if each >= 0)
@@ -214,6 +219,13 @@ class Track:
         self.is_needed = bool(needed)
         self.checks = [(node, expected, False) for node, expected in tape.fixed.items()]
         self.checks += [(node, expected, True) for node, expected in tape.truths.items()]
+
+    def source(self, node: int) -> Any:
+        """Return where a number comes from that a node depends on."""
+        sources, steps = dict(self.sources), dict(self.early)
+        while node not in sources:
+            node = next(each for each, _ in steps[node].operands if each >= 0)
+        return sources[node]
 
     def begin(self, given: Sequence[Any]) -> list[Any] | int:
         """Return the numbers of the tape that are there before the kernels run; the number of a check that fails, or -1 if one
