@@ -36,35 +36,42 @@ class Arguments:
         self.containers: list[Any] = []
         self.objects: list[Any] = []
         self.numbers: dict[Any, Any] = {}
-        self.live: frozenset[Any] = frozenset()
+        self.live = _NONE
         if not kwargs:
             # As in most calls: tensors, each once.
             kinds = _core.tensor_kinds(args)
             if kinds is not None:
                 self.tensors: list[Tensor] = list(args)
                 self.key: Any = kinds
-                self.form = None
+                self.form: Any = None
                 return
+            # As in most others: numbers beside them.
+            self.numbers = {at: each for at, each in enumerate(args) if type(each) in _NUMBERS}
+            if self.numbers:
+                tensors = tuple([each for at, each in enumerate(args) if at not in self.numbers])
+                kinds = _core.tensor_kinds(tensors)
+                if kinds is not None:
+                    self.tensors = list(tensors)
+                    self.form = (kinds, len(args), *self.numbers, *map(type, self.numbers.values()))
+                    return
+                self.numbers = {}
         self.tensors = []
         parts: list[Any] = [len(args)]
         for place, value in (*enumerate(args), *kwargs.items()):
             if type(place) is str:
                 parts.append(place)
-            if type(value) in (int, float):
+            if type(value) in _NUMBERS:
                 self.numbers[place] = value
                 parts.append(type(value))
             else:
                 parts.append(self._part(value))
-        self.form = tuple(parts)
-        self.set_live(frozenset())
+        self.form = self.key = tuple(parts)
 
     def set_live(self, live: frozenset[Any]) -> None:
-        """Choose which ints and floats may differ from call to call."""
+        """Choose which ints and floats may differ from call to call. If there are any, there is no key before."""
         self.live = live
         if self.numbers:
-            self.key = (self.form, live, *(_fixed(self.numbers[place]) for place in self.numbers if place not in live))
-        else:
-            self.key = self.form
+            self.key = (self.form, live, *[_fixed(each) for place, each in self.numbers.items() if place not in live])
 
     def _part(self, value: Any) -> Any:
         kind = type(value)
@@ -94,6 +101,10 @@ class Arguments:
             return (kind, *(self._part(each) for each in (value.start, value.stop, value.step)))
         self.objects.append(value)
         return ("object", id(value))
+
+
+_NUMBERS = frozenset((int, float))
+_NONE: frozenset[Any] = frozenset()
 
 
 def _fixed(number: Any) -> Any:

@@ -27,7 +27,7 @@ def compare_both(compiled: Any, captured: Any, arguments: Any, args: Any, kwargs
     grads = [(tensor, tensor.grad, None if tensor.grad is None else tensor.grad.detach().clone()) for tensor in _leaves(known)]
     generator = _core.global_generator()
     state = generator.get_state()
-    stored = [_Stored(kind, owner, key) for kind, owner, key, _ in captured.stores(arguments)]
+    stored = [_Stored(kind, owner, key) for kind, owner, key, _ in captured.effects_on(arguments)]
     done = captured.replay(arguments)
     if type(done) is not tuple:
         return compiled.function(*args, **kwargs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import functools
 import gc
+import operator
 import os
 import sys
 import threading
@@ -69,6 +70,31 @@ class Difference:
         self.place = place
 
 
+class Found:
+    """The tensors and numbers that a call is given and finds at places.
+
+    Args:
+        tensors: the tensors.
+        anew: the numbers of the tape, in the order of their sources.
+    """
+
+    __slots__ = ("anew", "containers", "tensors")
+
+    def __init__(self, tensors: tuple[Tensor, ...], anew: list[Any]) -> None:
+        self.tensors = tensors
+        self.anew = anew
+        self.containers: tuple[Any, ...] = ()
+
+
+def _store(kind: str, owner: Any, key: Any) -> Callable[[Any], None]:
+    """Return what stores a value."""
+    if kind == "set_item":
+        return functools.partial(operator.setitem, owner, key)
+    if kind == "set_attr":
+        return functools.partial(object.__setattr__, owner, key)
+    return owner.append if kind == "append" else functools.partial(setattr, owner, "cell_contents")  # type: ignore[no-any-return]
+
+
 class _Given:
     """Stands for a list or dict among the arguments, which is another one in each call."""
 
@@ -131,6 +157,23 @@ class Captured:
         self.key = arguments.key
         self.numbers = arguments.live
         self.track = track
+        self.is_lent = any(type(owner) is _Given for _, owner, _, _ in effects)
+        self.stores = [] if self.is_lent else [(_store(kind, owner, key), value.make) for kind, owner, key, value in effects]
+        self.quick = self._quick(arguments)
+
+    def _quick(self, arguments: Arguments) -> tuple[Any, list[Any], list[Any]] | None:
+        """Return the kinds of all tensors, and how those at places are found, and the numbers of the tape, if there is nothing
+        but tensors and numbers."""
+        kinds = None if arguments.form is None else arguments.form[0]
+        if not self.places or (arguments.form is not None and type(kinds) is not bytes):
+            return None
+        numbers, taken = [], set()
+        for position, (_, source) in zip(self.track.positions, self.track.sources, strict=True) if self.track is not None else ():
+            is_place = isinstance(source, Place)
+            numbers.append((source.now, type(arguments.numbers[position])) if is_place else (position, None))
+            taken.add(id(source))
+        looks = [place.now for place in self.places if id(place) not in taken]
+        return arguments.key if kinds is None else kinds, looks, numbers
 
     def direct(self) -> tuple[Any, ...] | None:
         """Return what the core needs to replay this without Python; `None` if it cannot."""
@@ -140,7 +183,7 @@ class Captured:
             return None
         return (self.program, self.guards, self.live, self.pinned, self.result.outline)
 
-    def given(self, arguments: Arguments, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments | Difference:
+    def given(self, arguments: Arguments, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments | Found | Difference:
         """Return the arguments of a call with what is at the places now; what differs, if they are of another kind.
 
         Args:
@@ -149,6 +192,18 @@ class Captured:
         """
         if not self.places:
             return arguments
+        if self.quick is not None:
+            kinds, looks, numbers = self.quick
+            tensors = (*arguments.tensors, *[look() for look in looks])
+            if _core.tensor_kinds(tensors) == kinds:
+                anew = []
+                for look, kind in numbers:
+                    number = arguments.numbers[look] if kind is None else look()
+                    if kind is not None and type(number) is not kind:
+                        break
+                    anew.append(number)
+                else:
+                    return Found(tensors, anew)
         values = [place.now() for place in self.places]
         given = Arguments((*args, *values), kwargs)
         given.set_live(self.numbers)
@@ -163,7 +218,7 @@ class Captured:
     def _told(self, place: Place) -> str:
         return described((place.kind, place.owner, place.key, None), self.owners)
 
-    def differs(self, arguments: Arguments) -> Difference | None:
+    def differs(self, arguments: Arguments | Found) -> Difference | None:
         """Return the first read that differs from the capture's.
 
         Args:
@@ -195,12 +250,14 @@ class Captured:
         words = self._told(source) if isinstance(source, Place) else f"a number among the arguments, {source!r},"
         return Difference(words, ("check", node))
 
-    def _anew(self, arguments: Arguments) -> list[Any]:
+    def _anew(self, arguments: Arguments | Found) -> list[Any]:
         """Return the numbers of the tape that this call finds."""
+        if type(arguments) is Found:
+            return arguments.anew
         assert self.track is not None
         return [arguments.numbers[at] for at in self.track.positions]
 
-    def _differs_rarely(self, arguments: Arguments) -> Difference | None:
+    def _differs_rarely(self, arguments: Arguments | Found) -> Difference | None:
         for number, tensor in self.pinned:
             if arguments.tensors[number] is not tensor:
                 return Difference(f"which object tensor {number} among the arguments is", ("pinned", number))
@@ -211,7 +268,7 @@ class Captured:
             return Difference("a class was registered with an abstract base class", ("registry",))
         return None
 
-    def stores(self, arguments: Arguments) -> list[Any]:
+    def effects_on(self, arguments: Arguments | Found) -> list[Any]:
         """Return the stores of a replay: how, into what, under which key, and what."""
         return [
             (kind, arguments.containers[owner.number] if type(owner) is _Given else owner, key, value)
@@ -222,7 +279,7 @@ class Captured:
         """Return the reads in words."""
         return [described(read, self.owners) for read in self.reads]
 
-    def replay(self, arguments: Arguments, compares: bool = False) -> Any:
+    def replay(self, arguments: Arguments | Found, compares: bool = False) -> Any:
         """Run the kernels again, and return a tuple of the result; a `Difference` if that cannot be.
 
         Args:
@@ -240,7 +297,7 @@ class Captured:
                 # Whatever else differs tells more.
                 failed = self.guards.failed()
                 return self._failed_check(values) if failed is None else self._failed(failed)
-        numbers = []
+        numbers: list[float] = []
         for owner, key in self.live:
             number = owner.get(key) if owner is not None else values[key]
             if type(number) is int and owner is None and abs(number) <= _EXACT:
@@ -257,19 +314,15 @@ class Captured:
             assert self.track is not None
             self.track.end(values, made)
             made.append(values)
-        for kind, owner, key, value in self.stores(arguments):
-            new = value.make(made)
-            if kind == "set_item":
-                owner[key] = new
-            elif kind == "set_attr":
-                object.__setattr__(owner, key, new)
-            elif kind == "append":
-                owner.append(new)
-            else:
-                owner.cell_contents = new
+        for store, make in self.stores:
+            store(make(made))
+        if self.is_lent:
+            for kind, owner, key, value in self.effects_on(arguments):
+                _store(kind, owner, key)(value.make(made))
         return (self.result.make(made),)
 
 
+_NONE: frozenset[Any] = frozenset()
 # Larger ints have no float64 that equals them.
 _EXACT = 2**53
 
@@ -409,8 +462,8 @@ class CompiledFunction:
         if state is None or stance.forced == "force_eager" or _core.is_capturing():
             return self.function(*args, **kwargs)
         arguments = Arguments(args, kwargs)
-        if arguments.numbers and arguments.form in self.live:
-            arguments.set_live(self.live[arguments.form])
+        if arguments.numbers:
+            arguments.set_live(self.live.get(arguments.form, _NONE))
         key = (arguments.key, state)
         captures = self.captures.get(key)
         if captures is None:

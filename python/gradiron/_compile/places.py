@@ -3,7 +3,9 @@ looked up anew before each replay, and compared as an argument is."""
 
 from __future__ import annotations
 
+import functools
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 from .._core import Tensor
@@ -22,28 +24,31 @@ class Place:
             attributes C finds, or "cell" of a closure.
         owner: the object.
         key: the key.
+
+    Attributes:
+        now: returns what is there; `MISSING` if nothing is.
     """
 
-    __slots__ = ("key", "kind", "owner")
+    __slots__ = ("key", "kind", "now", "owner")
 
     def __init__(self, kind: str, owner: Any, key: Any) -> None:
         self.kind = kind
         self.owner = owner
         self.key = key
-
-    def now(self) -> Any:
-        """Return what is there; `MISSING` if nothing is."""
-        kind = self.kind
+        self.now: Callable[[], Any]
         if kind == "item":
-            return dict.get(self.owner, self.key, MISSING)
-        if kind == "cell":
-            return cell_contents(self.owner)
-        if kind == "attr":
-            return getattr(self.owner, self.key, MISSING)
-        try:
-            return self.owner[self.key]
-        except IndexError:
-            return MISSING
+            self.now = functools.partial(dict.get, owner, key, MISSING)
+        elif kind == "attr":
+            self.now = functools.partial(getattr, owner, key, MISSING)
+        else:
+            self.now = functools.partial(*((cell_contents, owner) if kind == "cell" else (_element, owner, key)))
+
+
+def _element(owner: Any, key: Any) -> Any:
+    try:
+        return owner[key]
+    except IndexError:
+        return MISSING
 
 
 def can_be_new(value: Any) -> bool:

@@ -18,6 +18,8 @@ from .signs import BINARY, COMPARE, UNARY
 __all__ = ["Tape", "Track"]
 
 _NUMBERS = (int, float)
+_SIGN_OF = {BINARY[sign]: sign for sign in ("+", "-", "*", "/", "//", "%")}
+_SIGN_OF.update((COMPARE[sign], sign) for sign in ("<", "<=", ">", ">=", "==", "!="))
 # Whose results are of one class for operands of the same classes.
 _STEADY = frozenset((operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,
                      operator.neg, operator.pos, int, float))  # fmt: skip
@@ -54,7 +56,7 @@ class Step:
         self.is_late = is_late
         self.kind = kind
 
-    def run(self, values: Sequence[Any]) -> Any:
+    def run(self, values: dict[int, Any]) -> Any:
         """Compute the number.
 
         Args:
@@ -203,7 +205,6 @@ class Track:
         for node in range(len(tape.steps) - 1, -1, -1):
             if node in needed:
                 needed.update(each for each, _ in tape.steps[node].operands if each >= 0)
-        self.count = len(tape.steps)
         self.positions: list[Any] = []
         steps = [(node, tape.steps[node]) for node in sorted(needed)]
         self.sources: list[tuple[int, Any]] = [(node, step.source) for node, step in steps if step.source is not None]
@@ -219,6 +220,32 @@ class Track:
         self.is_needed = bool(needed)
         self.checks = [(node, expected, False) for node, expected in tape.fixed.items()]
         self.checks += [(node, expected, True) for node, expected in tape.truths.items()]
+        self.compute = self._compiled()
+
+    def _compiled(self) -> Callable[..., Any]:
+        """Return a function of the numbers that are given anew, which returns what `begin` does."""
+        names: dict[str, Any] = {"ArithmeticError": ArithmeticError, "matches": matches, "type": type, "bool": bool}
+        lines = []
+        for node, step in self.early:
+            operands = []
+            for at, (each, constant) in enumerate(step.operands):
+                names[f"c{node}_{at}"] = constant
+                operands.append(f"n{each}" if each >= 0 else f"c{node}_{at}")
+            names[f"f{node}"], sign = step.function, _SIGN_OF.get(step.function)
+            lines.append(f"n{node} = " + (f" {sign} ".join(operands) if sign else f"f{node}({', '.join(operands)})"))
+            if step.kind is not None:
+                names[f"k{node}"] = step.kind
+                lines.append(f"if type(n{node}) is not k{node}: raise ArithmeticError")
+        for number, (node, expected, truth) in enumerate(self.checks):
+            names[f"e{number}"] = expected
+            holds = f"bool(n{node}) is e{number}" if truth else f"matches(n{node}, e{number})"
+            lines.append(f"if not {f'n{node} is e{number}' if type(expected) is bool and not truth else holds}: return {number}")
+        known = [*(node for node, _ in self.sources), *(node for node, _ in self.early)]
+        lines.append(f"return {{{', '.join(f'{node}: n{node}' for node in known)}}}")
+        given = ", ".join(f"n{node}" for node, _ in self.sources)
+        exec("\n    ".join([f"def compute({given}):", *lines]), names)
+        found: Callable[..., Any] = names["compute"]
+        return found
 
     def source(self, node: int) -> Any:
         """Return where a number comes from that a node depends on."""
@@ -227,28 +254,21 @@ class Track:
             node = next(each for each, _ in steps[node].operands if each >= 0)
         return sources[node]
 
-    def begin(self, given: Sequence[Any]) -> list[Any] | int:
-        """Return the numbers of the tape that are there before the kernels run; the number of a check that fails, or -1 if one
-        cannot be computed.
+    def begin(self, given: Sequence[Any]) -> dict[int, Any] | int:
+        """Return the numbers of the tape, by node, that are there before the kernels run; the number of a check that fails, or
+        -1 if one cannot be computed.
 
         Args:
             given: the numbers that are given anew, in the order of the sources.
         """
-        values: list[Any] = [None] * self.count
-        for (node, _), number in zip(self.sources, given, strict=True):
-            values[node] = number
         try:
-            for node, step in self.early:
-                values[node] = step.run(values)
+            found: dict[int, Any] | int = self.compute(*given)
+            return found
         except Exception:
             # The call itself raises the error where it belongs, if it comes there.
             return -1
-        for number, (node, expected, truth) in enumerate(self.checks):
-            if (bool(values[node]) is not expected) if truth else not matches(values[node], expected):
-                return number
-        return values
 
-    def end(self, values: list[Any], made: Sequence[Any]) -> None:
+    def end(self, values: dict[int, Any], made: Sequence[Any]) -> None:
         """Compute the numbers that need tensors of the replay.
 
         Args:
