@@ -455,31 +455,6 @@ def test_aot_eager_joins_no_kernels():
     assert other.group_count == 0 and other.traffic == other.traffic_apart == one.traffic_apart
 
 
-@pytest.mark.parametrize("reentrant", [True, False])
-def test_a_checkpoint_that_keeps_the_random_state(reentrant):
-    def training(compile):
-        torch.manual_seed(3)
-        model = nn.Sequential(nn.Linear(3, 8), nn.Dropout(0.5), nn.Tanh(), nn.Linear(8, 1))
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-
-        def step(x):
-            optimizer.zero_grad()
-            loss = torch.utils.checkpoint.checkpoint(model, x, use_reentrant=reentrant).square().sum()
-            loss.backward()
-            optimizer.step()
-            return loss.detach() + 0 * torch.rand(())
-
-        f, losses = compile(step), []
-        for k in range(8):
-            losses.append(f(torch.full((4, 3), 0.1 * k, requires_grad=True)).item())
-        return losses, [p.tolist() for p in model.parameters()], torch.get_rng_state().tolist(), f
-
-    *one, _ = training(lambda f: f)
-    *other, compiled = training(lambda f: torch.compile(f, fullgraph=True))
-    assert one == other
-    assert info(compiled).replays >= 5
-
-
 def test_the_random_state_is_kept_and_restored():
     kept = {}
 

@@ -1,6 +1,7 @@
 """State that a compiled function reads and replaces: tensors and numbers that calls leave for later ones."""
 
 import gc
+import threading
 
 import gradiron as torch
 import pytest
@@ -520,3 +521,123 @@ def test_state_with_the_same_input_object(build):
         both.append([(shown(f(x, 0)), shown(show())) for _ in range(9)])
     assert both[0] == both[1]
     gc.collect()
+
+
+@pytest.mark.parametrize("optimizer", ["SGD", "Adam", "AdamW", "RMSprop"])
+def test_a_learning_rate_that_the_step_computes(optimizer):
+    def training(compile):
+        torch.manual_seed(0)
+        model, net = nn.Linear(3, 2), Plain(step=0)
+        rule = getattr(torch.optim, optimizer)(model.parameters(), lr=0.1)
+
+        def step(x):
+            net.step += 1
+            for group in rule.param_groups:
+                group["lr"] = 0.1 * min(1.0, net.step / 5)
+            rule.zero_grad()
+            loss = model(x).square().sum()
+            loss.backward()
+            rule.step()
+            return loss.detach()
+
+        f = compile(step)
+        losses = [f(torch.ones(2, 3)).item() for _ in range(12)]
+        return losses, [p.tolist() for p in model.parameters()], rule.param_groups[0]["lr"], f
+
+    *one, _ = training(lambda f: f)
+    *other, compiled = training(torch.compile)
+    assert one == other
+    assert compiled._compiled.replays >= 5, compiled._compiled.reasons
+
+
+def test_a_scheduler_inside_of_the_step():
+    def training(compile):
+        torch.manual_seed(0)
+        model = nn.Linear(3, 2)
+        rule = torch.optim.SGD(model.parameters(), lr=0.1)
+        scheduler = torch.optim.lr_scheduler.ExponentialLR(rule, 0.9)
+
+        def step(x):
+            rule.zero_grad()
+            loss = model(x).square().sum()
+            loss.backward()
+            rule.step()
+            scheduler.step()
+            return loss.detach()
+
+        f = compile(step)
+        losses = [f(torch.ones(2, 3)).item() for _ in range(12)]
+        return losses, scheduler.get_last_lr(), scheduler.state_dict(), f
+
+    *one, _ = training(lambda f: f)
+    *other, compiled = training(torch.compile)
+    assert one == other, compiled._compiled.reasons
+
+
+def test_two_threads_keep_their_state_apart():
+    class Net:
+        def __init__(self):
+            self.h, self.count = torch.zeros(3), 0
+
+        def go(self, x):
+            self.count += 1
+            self.h = self.h * 0.5 + x * self.count
+            return self.h
+
+    def expected():
+        net = Net()
+        return [net.go(torch.ones(3)).tolist() for _ in range(40)]
+
+    compiled, found = torch.compile(Net.go), {}
+
+    def work(number):
+        net = Net()
+        found[number] = [compiled(net, torch.ones(3)).tolist() for _ in range(40)]
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(found[number] == expected() for number in range(3))
+
+
+def test_an_error_in_the_call_leaves_ordinary_numbers():
+    net, total = Plain(count=0, words={}), 0
+
+    def f(x):
+        nonlocal total
+        net.count += 1
+        total += 2
+        net.words["n"] = (net.count, total)
+        return x[:, 3] if len(net.words["n"]) == 2 and x.shape[0] == 1 else x * 2
+
+    compiled = torch.compile(f)
+    for k in range(8):
+        if k % 3:
+            compiled(torch.ones(3))
+        else:
+            with pytest.raises(IndexError):
+                compiled(torch.ones(1))
+        assert net.count == k + 1 and type(net.count) is int and type(total) is int and total == 2 * (k + 1)
+        assert list(map(type, net.words["n"])) == [int, int] and net.words["n"] == (net.count, total)
+
+
+def test_memory_does_not_grow():
+    net = Plain(h=torch.zeros(3), count=0)
+
+    def f(x, t):
+        net.count += 1
+        net.h = net.h * 0.5 + x * t
+        return net.h
+
+    compiled, x = torch.compile(f, fullgraph=True), torch.ones(3)
+    for k in range(50):
+        compiled(x, k * 0.5)
+    gc.collect()
+    before = len(gc.get_objects())
+    for k in range(5000):
+        compiled(x, k * 0.5)
+    gc.collect()
+    assert len(gc.get_objects()) < before + 50
+    assert compiled._compiled.replays >= 5040

@@ -252,7 +252,9 @@ def _known_class(o: Observer, cls: Any, args: tuple[Any, ...], kwargs: dict[str,
                 what = "reads the elements of a tensor" if isinstance(each, Tensor) else f"gets a {type(each).__name__}"
                 o.stop(f"{cls.__name__}() {what}")
         return o.make(cls(*args, **kwargs))
-    if cls in (_core.device, _core.dtype, super, staticmethod, classmethod, property, functools.partial):
+    if cls is _core.device:
+        return o.make(cls(*map(plain_inside, args), **kwargs))
+    if cls in (_core.dtype, super, staticmethod, classmethod, property, functools.partial):
         return o.make(cls(*args, **kwargs))
     return MISSING
 
@@ -281,6 +283,8 @@ def _new(o: Observer, cls: Any, init: Any, args: tuple[Any, ...], kwargs: dict[s
         return new(cls, *[containers.walked(o, each) if isinstance(each, list) else each for each in args], **kwargs)
     if cls.__module__.partition(".")[0] != "gradiron" or issubclass(cls, Tensor) or cls is _core.Generator:
         o.stop(f"it makes a {cls.__name__}, which is not known to be free of hidden inputs and outputs")
+    args = tuple(map(plain_inside, args))
+    kwargs = {name: plain_inside(value) for name, value in kwargs.items()}
     _pass(o, args, kwargs)
     return new(cls, *args, **kwargs)
 
@@ -311,8 +315,9 @@ def _builtin(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str
     if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
         return _unbound(o, function, args, kwargs)
     owner = getattr(function, "__self__", None)
-    takes_live = isinstance(owner, (list, dict)) or (isinstance(owner, _core.Program) and not o.read_numbers)
-    if not takes_live and function not in _TAKES_LIVE:
+    if isinstance(owner, _core.Program) and not o.read_numbers:
+        args = tuple([o.live_inside(each) for each in args])
+    elif not (isinstance(owner, (list, dict)) and function.__name__ in _STORES) and function not in _TAKES_LIVE:
         if not kwargs and any(map(is_live, args)):
             found = o.tape.call(function, args)
             if found is not MISSING:
@@ -367,6 +372,9 @@ def _of_python(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[s
 def _unbound(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call `list.append(x, 1)`: a method asked for through its class."""
     name = function.__name__
+    if name not in ("__setattr__", "__init__", *_STORES) or (args and isinstance(args[0], Tensor)):
+        args = (*args[:1], *map(plain_inside, args[1:]))
+        kwargs = {name: plain_inside(value) for name, value in kwargs.items()}
     if args and name == "__setattr__" and not isinstance(args[0], (type, Tensor)):
         plain_set_attr(o, args[2], args[0], args[1])
         return None
@@ -641,6 +649,8 @@ def _repr(name: str) -> Any:
     return show
 
 
+# Methods of lists and dicts that keep or compare what they are given.
+_STORES = frozenset("append extend get setdefault update copy keys values items __iter__ __contains__ __len__".split())
 # Those that are given live numbers as they are.
 _TAKES_LIVE = frozenset((isinstance, getattr, hasattr, setattr, min, max, sum, any, all))
 

@@ -268,6 +268,7 @@ def set_item(o: Observer, new: Any, value: Any, key: Any) -> None:
 
 def del_item(o: Observer, value: Any, key: Any) -> None:
     """Do `del value[key]`, observed."""
+    key = plain_inside(key)
     how = lookup(type(value), "__delitem__")
     if isinstance(how, types.FunctionType):
         o.note_type(value)

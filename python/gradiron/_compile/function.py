@@ -12,7 +12,7 @@ import threading
 import types
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -160,6 +160,12 @@ class Captured:
         self.is_lent = any(type(owner) is _Given for _, owner, _, _ in effects)
         self.stores = [] if self.is_lent else [(_store(kind, owner, key), value.make) for kind, owner, key, value in effects]
         self.quick = self._quick(arguments)
+        # What the call stores into, and, if these are arguments, what else it reads, must be no other argument.
+        self.apart = {id(owner) for _, owner, _, _ in effects}
+        if self.is_lent:
+            self.apart.update(id(owner) for _, owner, _, _ in self.reads)
+            self.apart.update(id(place.owner) for place in places)
+        self.pattern = _pattern(arguments.containers)
 
     def _quick(self, arguments: Arguments) -> tuple[Any, list[Any], list[Any]] | None:
         """Return the kinds of all tensors, and how those at places are found, and the numbers of the tape, if there is nothing
@@ -191,7 +197,7 @@ class Captured:
             args, kwargs: the same as the function is given them.
         """
         if not self.places:
-            return arguments
+            return arguments if not arguments.containers or self._is_apart(arguments) else _SHARED
         if self.quick is not None:
             kinds, looks, numbers = self.quick
             tensors = (*arguments.tensors, *[look() for look in looks])
@@ -207,9 +213,15 @@ class Captured:
         values = [place.now() for place in self.places]
         given = Arguments((*args, *values), kwargs)
         given.set_live(self.numbers)
-        return given if given.key == self.key else self._other_place(values, given)
+        if given.key != self.key:
+            return self._other_place(values)
+        return given if self._is_apart(given) else _SHARED
 
-    def _other_place(self, values: list[Any], given: Arguments) -> Difference:
+    def _is_apart(self, given: Arguments) -> bool:
+        """Return whether the containers among the arguments are no others of the call, as when it was captured."""
+        return self.apart.isdisjoint(map(id, given.containers)) and _pattern(given.containers) == self.pattern
+
+    def _other_place(self, values: list[Any]) -> Difference:
         for place, value in zip(self.places, values, strict=True):
             if value is MISSING:
                 return Difference(self._told(place), ("place", id(place.owner), _mark(place.key)))
@@ -322,6 +334,13 @@ class Captured:
         return (self.result.make(made),)
 
 
+def _pattern(containers: Sequence[Any]) -> tuple[int, ...]:
+    """Return for each container the number of the first one that is the same object."""
+    first: dict[int, int] = {}
+    return tuple([first.setdefault(id(each), number) for number, each in enumerate(containers)])
+
+
+_SHARED = Difference("which lists and dicts among the arguments are the same", "shared")
 _NONE: frozenset[Any] = frozenset()
 # Larger ints have no float64 that equals them.
 _EXACT = 2**53
@@ -437,7 +456,7 @@ class CompiledFunction:
         self.places: OrderedDict[Any, Place] = OrderedDict()
         self.last: OrderedDict[Any, dict[Any, Any]] = OrderedDict()
         self.live: dict[Any, frozenset[Any]] = {}
-        self.static: set[tuple[Any, Any]] = set()
+        self.static: dict[Any, set[Any]] = {}
         self.observed_replays = 0
         self.direct.clear()
 
@@ -511,10 +530,12 @@ class CompiledFunction:
         if before is None:
             self.last[arguments.form] = arguments.numbers
             if len(self.last) > _SEEN:
-                self.live.pop(self.last.popitem(last=False)[0], None)
+                oldest = self.last.popitem(last=False)[0]
+                self.live.pop(oldest, None)
+                self.static.pop(oldest, None)
             return False
         differ = {at for at, number in arguments.numbers.items() if not matches(number, before[at])}
-        more = {at for at in differ - arguments.live if (arguments.form, at) not in self.static}
+        more = differ - arguments.live - self.static.get(arguments.form, set())
         if more:
             arguments.set_live(arguments.live | more)
             self.live[arguments.form] = arguments.live
@@ -675,7 +696,7 @@ class CompiledFunction:
             if node in tape.fixed and type(step.source) in (int, str):
                 # So is such an argument, of which there is a capture for each value.
                 tape.settle(node)
-                self.static.add((arguments.form, step.source))
+                self.static.setdefault(arguments.form, set()).add(step.source)
                 arguments.set_live(arguments.live - {step.source})
                 self.live[arguments.form] = arguments.live
         given = arguments if not found else Arguments((*args, *(each.value for each in found)), kwargs)

@@ -13,10 +13,11 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from .._creation import strided
 from .._types import Size
 from .errors import Unsupported
 from .guards import MISSING, cell_contents, fingerprint, matches
-from .live import LIVE, LiveNumber, ReadNumber, value_of
+from .live import LIVE, ComputedFloat, ComputedInt, LiveNumber, ReadNumber, plain, value_of
 from .places import Place, can_be_new
 from .reasons import Reason
 from .tape import Tape
@@ -419,10 +420,25 @@ class Notes:
         is_late = isinstance(number, ReadNumber) or self.tape.steps[number.node].is_late
         if is_late or not like.is_cpu or dtype not in (_core.float32, _core.float64) or abs(value_of(number)) > _EXACT:
             return None
-        index = len(self.live_numbers)
-        self.live_numbers.append((None, number.node, value_of(number)))
-        made: Tensor = _core.live_tensor(value_of(number), index, dtype == _core.float64)
+        if like.layout is not strided:
+            return None
+        made: Tensor = _core.live_tensor(value_of(number), self._index(number), dtype == _core.float64)
         return self.make(made)  # type: ignore[no-any-return]
+
+    def live_inside(self, value: Any) -> Any:
+        """Return an argument of an optimizer's program, with numbers of the tape as the core knows them."""
+        if isinstance(value, (ComputedFloat, ComputedInt)):
+            if self.tape.steps[value.node].is_late or isinstance(value, int):
+                return plain(value)
+            return LiveNumber(value_of(value), self._index(value), lambda _: value.fix())
+        if type(value) in (list, tuple) and any(isinstance(each, LIVE) for each in value):
+            return type(value)([self.live_inside(each) for each in value])
+        return value
+
+    def _index(self, number: Any) -> int:
+        """Return the index of a number of the tape among the live numbers of the core."""
+        self.live_numbers.append((None, number.node, value_of(number)))
+        return len(self.live_numbers) - 1
 
     def keep(self, value: Any) -> None:
         """Keep an object, whose identity was noted, until the call has ended."""

@@ -18,8 +18,9 @@ from .signs import BINARY, COMPARE, UNARY
 __all__ = ["Tape", "Track"]
 
 _NUMBERS = (int, float)
+_COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 _SIGN_OF = {BINARY[sign]: sign for sign in ("+", "-", "*", "/", "//", "%")}
-_SIGN_OF.update((COMPARE[sign], sign) for sign in ("<", "<=", ">", ">=", "==", "!="))
+_SIGN_OF.update((COMPARE[sign], sign) for sign in _COMPARISONS)
 # Whose results are of one class for operands of the same classes.
 _STEADY = frozenset((operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,
                      operator.neg, operator.pos, int, float))  # fmt: skip
@@ -137,7 +138,7 @@ class Tape:
 
     def compare(self, sign: str, left: Any, right: Any) -> Any:
         """Return `left < right` of numbers, which each replay compares again; `MISSING` for anything else."""
-        if sign not in COMPARE or not all(map(_is_number, (left, right))):
+        if sign not in _COMPARISONS or not all(map(_is_number, (left, right))):
             return MISSING
         found = self._step(COMPARE[sign], (left, right))
         if found is MISSING:
