@@ -70,8 +70,7 @@ fn restore(generator: &Generator, state: &Bound<'_, PyAny>) -> PyResult<()> {
     let keep = |recorder: &mut capture::Recorder| {
         // It changes which numbers are drawn, as a draw does.
         recorder.draw();
-        let (generator, dense) =
-            (generator.clone(), recorder.reading(|recorder| recorder.stand_in(&dense))?);
+        let (generator, dense) = (generator.clone(), recorder.reading(|recorder| recorder.stand_in(&dense))?);
         Ok(move || read(&generator, &dense))
     };
     capture::run(keep, || read(generator, &dense))?;

@@ -252,10 +252,8 @@ def _known_class(o: Observer, cls: Any, args: tuple[Any, ...], kwargs: dict[str,
                 what = "reads the elements of a tensor" if isinstance(each, Tensor) else f"gets a {type(each).__name__}"
                 o.stop(f"{cls.__name__}() {what}")
         return o.make(cls(*args, **kwargs))
-    if cls is _core.device:
+    if cls in (_core.device, _core.dtype, super, staticmethod, classmethod, property, functools.partial):
         return o.make(cls(*map(plain_inside, args), **kwargs))
-    if cls in (_core.dtype, super, staticmethod, classmethod, property, functools.partial):
-        return o.make(cls(*args, **kwargs))
     return MISSING
 
 
@@ -400,13 +398,10 @@ def _method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, 
         return o.make(function(*given, **kwargs))
     if isinstance(owner, (list, dict, set, deque)):
         return containers.method(o, function, owner, name, args, kwargs)
-    if isinstance(owner, (_core.GradSwitch, _core.Program, _core._FunctionBase)):
+    if isinstance(owner, (_core.GradSwitch, _core.Program, _core._FunctionBase)) or _is_of_generator(owner, name):
         _pass(o, args, kwargs)
-        return function(*args, **kwargs)
-    if isinstance(owner, _core.Generator) and name in ("get_state", "set_state"):
-        # The state is a tensor, which kernels write and read.
-        _pass(o, args, kwargs)
-        return _made(o, function(*args, **kwargs))
+        found = function(*args, **kwargs)
+        return _made(o, found) if isinstance(found, Tensor) else found
     if name == "__setattr__" and len(args) == 2 and not isinstance(owner, type):
         plain_set_attr(o, args[1], owner, args[0])
         return None
@@ -428,6 +423,11 @@ def _method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, 
     if not known and function is not object.__init__ and name != "__init_subclass__":
         o.stop(f"it calls {name}() of a {kind.__name__}, which is not known to be free of hidden inputs and outputs")
     return function(*args, **kwargs)
+
+
+def _is_of_generator(owner: Any, name: str) -> bool:
+    """Return whether a method passes the state of a generator on, a tensor that kernels write and read."""
+    return isinstance(owner, _core.Generator) and name in ("get_state", "set_state")
 
 
 def _of_tensor(o: Observer, function: Any, owner: Tensor, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

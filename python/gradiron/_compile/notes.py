@@ -203,7 +203,7 @@ class Notes:
     # Reads.
 
     def note(self, kind: str, owner: Any, key: Any, value: Any, anew: bool = False) -> None:
-        """Note that a read of something older gave a value. If `anew`, the call takes what a replay finds there, whatever it is."""
+        """Note that a read of something older gave a value. If `anew`, it may be another one in each replay."""
         if key is not None and (id(owner), key) in self.written:
             return
         is_whole = kind in ("list", "set", "dict") and id(owner) in self.changed
@@ -423,7 +423,7 @@ class Notes:
         if like.layout is not strided:
             return None
         made: Tensor = _core.live_tensor(value_of(number), self._index(number), dtype == _core.float64)
-        return self.make(made)  # type: ignore[no-any-return]
+        return self.make(made)
 
     def live_inside(self, value: Any) -> Any:
         """Return an argument of an optimizer's program, with numbers of the tape as the core knows them."""
@@ -479,7 +479,7 @@ class Notes:
         return id(value) not in self.given and id(value) not in self.containers
 
     def store(self, kind: str, owner: Any, key: Any, value: Any, grows: bool = False) -> None:
-        """Note a store into something older, which a replay repeats; `grows` says whether a container has more elements then."""
+        """Note a store into something older, which a replay repeats; `grows` says whether it has more elements then."""
         if id(owner) in self.containers and id(owner) not in self.lent:
             self.stop("it stores into a container that it found where earlier calls stored it")
             return

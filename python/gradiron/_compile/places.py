@@ -11,7 +11,7 @@ from typing import Any
 from .._core import Tensor
 from .guards import MISSING, cell_contents, is_constant
 
-__all__ = ["Place", "can_be_new", "is_like"]
+__all__ = ["KINDS", "Place", "can_be_new", "is_like"]
 
 KINDS = frozenset(("item", "element", "last", "attr", "cell"))
 
@@ -41,7 +41,7 @@ class Place:
         elif kind == "attr":
             self.now = functools.partial(getattr, owner, key, MISSING)
         else:
-            self.now = functools.partial(*((cell_contents, owner) if kind == "cell" else (_element, owner, key)))
+            self.now = functools.partial(cell_contents, owner) if kind == "cell" else functools.partial(_element, owner, key)
 
 
 def _element(owner: Any, key: Any) -> Any:

@@ -240,7 +240,9 @@ class Track:
         for number, (node, expected, truth) in enumerate(self.checks):
             names[f"e{number}"] = expected
             holds = f"bool(n{node}) is e{number}" if truth else f"matches(n{node}, e{number})"
-            lines.append(f"if not {f'n{node} is e{number}' if type(expected) is bool and not truth else holds}: return {number}")
+            lines.append(
+                f"if not {f'n{node} is e{number}' if type(expected) is bool and not truth else holds}: return {number}"
+            )
         known = [*(node for node, _ in self.sources), *(node for node, _ in self.early)]
         lines.append(f"return {{{', '.join(f'{node}: n{node}' for node in known)}}}")
         given = ", ".join(f"n{node}" for node, _ in self.sources)
