@@ -418,11 +418,14 @@ class Notes:
         cannot take the number from there."""
         dtype = like.dtype
         is_late = isinstance(number, ReadNumber) or self.tape.steps[number.node].is_late
-        if is_late or not like.is_cpu or dtype not in (_core.float32, _core.float64) or abs(value_of(number)) > _EXACT:
+        if is_late or like.is_meta or dtype not in (_core.float32, _core.float64) or abs(value_of(number)) > _EXACT:
             return None
         if like.layout is not strided:
             return None
         made: Tensor = _core.live_tensor(value_of(number), self._index(number), dtype == _core.float64)
+        if not like.is_cpu:
+            with self.trust():
+                made = made.to(like.device)
         return self.make(made)
 
     def live_inside(self, value: Any) -> Any:
