@@ -47,6 +47,10 @@ FUNCTIONS = [
     (cosine, lambda k: (X, k)),
     (lambda x, t: x * max(t, 0.2) + min(1.0, t * 0.5), lambda k: (X, 0.1 * k)),
     (lambda x, t: (x * float(t), abs(t), -t, round(t, 1)), lambda k: (X, 0.13 * k)),
+    (lambda x, t: x * torch.full((3,), t) + torch.tensor(t) + torch.tensor([t, 1.0, t * 2]), lambda k: (X, 0.13 * k)),
+    (lambda x, t: torch.cat((torch.full_like(x, t), x.new_full((2,), t), x)), lambda k: (X, 0.7 * k)),
+    (lambda x, n: (torch.full((2,), n), torch.tensor(n), torch.tensor([n, 2]), x.new_full((2,), n * 2)), lambda k: (X, k)),
+    (lambda x, n: torch.full((2,), n, dtype=torch.int32) + torch.full((2,), n, dtype=torch.float64), lambda k: (X, k * 1000)),
 ]
 
 

@@ -320,6 +320,9 @@ def _builtin(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str
             found = o.tape.call(function, args)
             if found is not MISSING:
                 return found
+        found = _filled(o, function, owner, args, kwargs)
+        if found is not None:
+            return found
         args = tuple(map(plain_inside, args))
         kwargs = {name: plain_inside(value) for name, value in kwargs.items()}
     name = function.__name__
@@ -338,6 +341,39 @@ def _builtin(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str
         return _method(o, function, owner, name, args, kwargs)
     handler = _HANDLERS.get(function)
     return _of_python(o, function, args, kwargs) if handler is None else handler(o, *args, **kwargs)
+
+
+# Functions that make tensors of numbers: the position and the name of the number.
+_FILLS = {_core.full: (1, "fill_value"), _core.full_like: (1, "fill_value"), _core.make_tensor: (0, "data")}
+_INTS = frozenset((_core.int64, _core.int32))
+
+
+def _filled(o: Observer, function: Any, owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
+    """Return a tensor that a function makes of live numbers; `None` for other functions and numbers."""
+    if isinstance(owner, Tensor) and function.__name__ == "new_full":
+        at, name = 1, "fill_value"
+    elif id(function) in CORE and function in _FILLS:
+        at, name = _FILLS[function]
+    else:
+        return None
+    value = args[at] if len(args) > at else kwargs.get(name)
+    parts = list(value) if type(value) in (list, tuple) and at == 0 else [value]
+    if not any(map(is_live, parts)) or not all(is_live(each) or type(each) in (int, float) for each in parts):
+        return None
+    now: Any = [value_of(each) if is_live(each) else each for each in parts]
+    now = now if type(value) in (list, tuple) else now[0]
+    args = tuple([now if each is value else plain_inside(each) for each in args])
+    kwargs = {key: now if each is value else plain_inside(each) for key, each in kwargs.items()}
+    _pass(o, args, kwargs)
+    made: Tensor = function(*args, **kwargs)
+    for number, each in enumerate(parts):
+        if is_live(each):
+            double = made.dtype in _INTS and isinstance(each, int)
+            found = None if made.requires_grad else o.tensor_of(each, made, _core.float64 if double else None)
+            if found is None:
+                return None
+            (made if is_live(value) else made[number]).copy_(found)
+    return o.make(made)  # type: ignore[no-any-return]
 
 
 def _of_python(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

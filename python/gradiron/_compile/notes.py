@@ -413,10 +413,10 @@ class Notes:
         if is_active(self):
             self.stop("it computes or decides with a number that it read from a tensor (.item())")
 
-    def tensor_of(self, number: Any, like: Tensor) -> Tensor | None:
-        """Return a tensor without dimensions that holds a number of the tape, in the dtype of another tensor; `None` if kernels
-        cannot take the number from there."""
-        dtype = like.dtype
+    def tensor_of(self, number: Any, like: Tensor, dtype: Any = None) -> Tensor | None:
+        """Return a tensor without dimensions that holds a number of the tape, by default in the dtype of another tensor; `None`
+        if kernels cannot take the number from there."""
+        dtype = like.dtype if dtype is None else dtype
         is_late = isinstance(number, ReadNumber) or self.tape.steps[number.node].is_late
         if is_late or like.is_meta or dtype not in (_core.float32, _core.float64) or abs(value_of(number)) > _EXACT:
             return None

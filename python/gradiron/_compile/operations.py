@@ -154,6 +154,8 @@ def compare(o: Observer, sign: str, left: Any, right: Any) -> Any:
         found = o.tape.compare(sign, left, right)
         if found is not MISSING:
             return found
+        if sign in ("is", "is not") and not all(isinstance(each, (int, float)) for each in (left, right)):
+            return sign == "is not"
         left, right = _with_tensors(o, sign, left, right)
     left, right = plain(left), plain(right)
     if sign in ("is", "is not"):
