@@ -17,7 +17,7 @@ fn program(known: &[Tensor], call: impl FnOnce() -> Vec<Tensor>) -> Program {
     let capture = Capture::begin(true).expect("nothing else is captured");
     let results = call();
     let call = capture.end_call().expect("all kernels can be captured");
-    call.program(known, known.len(), &results, || ()).expect("all results are found")
+    call.program(known, known.len(), &results, || (), true).expect("all results are found")
 }
 
 fn replay(c: &mut Criterion) {

@@ -6395,10 +6395,10 @@ def empty_strided(size: _int | Sequence[_int], stride: _int | Sequence[_int], *,
     """
 def end_capture() -> Any:
     """Ends this thread's capture."""
-def end_program(known: Any, results: Any, given: Any = None) -> Any:
+def end_program(known: Any, results: Any, given: Any = None, fuses: Any = True) -> Any:
     """Ends this thread's capture, whose kernels ran, and returns its program. `known` are tensors that are older than the
     captured call: the first `given` of them (all if that is None) may be others in each replay, and the rest are fixed.
-    `results` are those that were made in it and outlive it.
+    `results` are those that were made in it and outlive it. Unless `fuses`, its kernels are not joined to groups.
 
     Raises RuntimeError: if the call cannot be replayed; the message says why.
     """
@@ -8530,6 +8530,10 @@ def linspace(start: Tensor | _Number, end: Tensor | _Number, steps: _int, *, dty
     """
 def live_nodes() -> Any:
     """Returns the number of nodes alive."""
+def live_tensor(number: Any, index: Any, double: Any) -> Any:
+    """Returns a new tensor without dimensions that holds a number: in each replay the one at this index of the live numbers. Its
+    dtype is float64 if `double` is true, float32 otherwise.
+    """
 def log(input: Tensor, *, out: Any = None) -> Tensor:
     """Compute the natural logarithm of each element.
 

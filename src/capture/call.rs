@@ -41,13 +41,15 @@ impl Call {
     /// each replay, and the rest are fixed. `results` are tensors that were made in the call and outlive it. An error says why
     /// the call cannot be replayed.
     ///
-    /// Where a tensor outlives the call and is no result, garbage may still hold it: `collect` is called to free it.
+    /// Where a tensor outlives the call and is no result, garbage may still hold it: `collect` is called to free it. Unless
+    /// `fuses`, no kernels are joined to groups.
     pub fn program(
         self,
         known: &[Tensor],
         given: usize,
         results: &[Tensor],
         collect: impl FnOnce(),
+        fuses: bool,
     ) -> Result<Program> {
         let mut plan = self.plan(known, results)?;
         if plan.survivor.is_some() {
@@ -78,7 +80,7 @@ impl Call {
         };
         let places: Vec<Place> = slots.into_iter().zip(&plan.is_inside).map(place).collect();
         let numbers = numbers.into_iter().map(|(at, number)| (at as usize, number)).collect();
-        Ok(Program::new(Kernels::new(units, &places, launches)?, plan, used, fixed, numbers))
+        Ok(Program::new(Kernels::new(units, &places, launches, fuses)?, plan, used, fixed, numbers))
     }
 
     fn plan(&self, known: &[Tensor], results: &[Tensor]) -> Result<Plan> {

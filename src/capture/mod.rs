@@ -33,7 +33,9 @@ pub use group::Counts;
 pub use kind::Kind;
 pub use pointwise::Input;
 pub use program::{Captured, Failed};
-pub use recorder::{Capture, LiveNumber, Recorder, constant, describe, describe_fold, record, run};
+pub use recorder::{
+    Capture, LiveNumber, Recorder, constant, describe, describe_fold, live_tensor, record, run,
+};
 pub use replay::{Program, Replayed};
 pub(crate) use retain::retain_copy;
 pub use retain::{Copied, Retain, See, Whole};

@@ -108,10 +108,10 @@ impl From<Error> for Failed {
 
 impl Kernels {
     /// Places the storages that only these kernels reach in one block. `slots` are all that they reach, in the order of
-    /// the capture.
-    pub fn new(units: Vec<Unit>, slots: &[Place], launches: u64) -> Result<Kernels> {
+    /// the capture. Unless `fuses`, the units stay as they are.
+    pub fn new(units: Vec<Unit>, slots: &[Place], launches: u64, fuses: bool) -> Result<Kernels> {
         let captured = units.iter().filter(|unit| unit.decision.is_none()).count();
-        let (units, shared) = copies::remove(units, slots);
+        let (units, shared) = if fuses { copies::remove(units, slots) } else { (units, Vec::new()) };
         let shared = shared
             .iter()
             .map(|&(from, to)| (slots[from].stand_in.clone(), slots[to].stand_in.clone()))
@@ -123,7 +123,12 @@ impl Kernels {
             stand_in: slot.stand_in.clone(),
         };
         let facts: Vec<Facts> = slots.iter().map(facts).collect();
-        let (units, counts) = fuse(units, &facts);
+        let (units, counts) = if fuses {
+            fuse(units, &facts)
+        } else {
+            let bytes = units.iter().map(|unit| unit.bytes).sum();
+            (units, Counts { bytes_apart: bytes, bytes, ..Counts::default() })
+        };
         let once = once::units(&units, &facts);
         let (mut inside, mut lifetimes) = (Vec::new(), Vec::new());
         let (mut on_gpu, mut lifetimes_on_gpu) = (Vec::new(), Vec::new());
@@ -291,7 +296,7 @@ impl Captured {
             });
             outside.extend(original.filter(|_| has_memory).map(|original| (stand_in, original)));
         }
-        Ok(Captured { kernels: Kernels::new(units, &places, 0)?, running: Mutex::new(()), outside })
+        Ok(Captured { kernels: Kernels::new(units, &places, 0, true)?, running: Mutex::new(()), outside })
     }
 
     /// The number of kernels.

@@ -59,7 +59,7 @@ fn program_of(
 ) -> Result<(Program, Vec<Tensor>)> {
     let capture = Capture::begin(true)?;
     let results = call()?;
-    Ok((capture.end_call()?.program(known, given, &results, || ())?, results))
+    Ok((capture.end_call()?.program(known, given, &results, || (), true)?, results))
 }
 
 fn replay(program: &Program, known: &[&Tensor]) -> Result<Vec<Tensor>> {
@@ -95,7 +95,7 @@ fn bodies_are_not_held_while_they_are_captured() -> Result<()> {
     let sum = add(&x, &x)?;
     assert!(sum.body().storage.is_unique() && x.body().storage.is_unique());
     drop(add(&sum, &x)?);
-    assert!(capture.end_call()?.program(std::slice::from_ref(&x), 1, &[sum], || ()).is_ok());
+    assert!(capture.end_call()?.program(std::slice::from_ref(&x), 1, &[sum], || (), true).is_ok());
     assert!(x.body().storage.is_unique());
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Random number generators as Python objects.
 
 use crate::base::{DType, Device};
+use crate::capture;
 use crate::operator::primitives::{copies, detached};
 use crate::operator::row::generator::Generator;
 use crate::python::types::{PyDevice, device_from, device_object};
@@ -37,10 +38,20 @@ fn seed_from(object: &Bound<'_, PyAny>) -> PyResult<u64> {
 }
 
 fn state_tensor(generator: &Generator) -> PyResult<Tensor> {
-    let bytes = generator.stream().cpu.state();
-    let body = Body::new(&[bytes.len()], DType::U8, Device::Cpu)?;
-    // SAFETY: the body was just allocated with room for these bytes.
-    unsafe { body.host()?.ptr.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    let len = generator.stream().cpu.state().len();
+    let body = Body::new(&[len], DType::U8, Device::Cpu)?;
+    let write = |generator: &Generator, body: &Body| {
+        let bytes = generator.stream().cpu.state();
+        // SAFETY: the body has room for as many bytes as each state has.
+        unsafe { body.host()?.ptr.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        Ok(())
+    };
+    let keep = |recorder: &mut capture::Recorder| {
+        recorder.varies();
+        let (generator, body) = (generator.clone(), recorder.stand_in(&body)?);
+        Ok(move || write(&generator, &body))
+    };
+    capture::run(keep, || write(generator, &body))?;
     Ok(Tensor::new(body))
 }
 
@@ -51,9 +62,18 @@ fn restore(generator: &Generator, state: &Bound<'_, PyAny>) -> PyResult<()> {
     };
     let host = copies::to_device(&detached::shallow(t), Device::Cpu)?;
     let dense = crate::operator::bodies::duplicate(&host.body())?;
-    // SAFETY: the body is contiguous and holds that many bytes.
-    let bytes = unsafe { std::slice::from_raw_parts(dense.host()?.ptr, dense.numel()) };
-    generator.stream().cpu.set_state(bytes)?;
+    let read = |generator: &Generator, dense: &Body| {
+        // SAFETY: the body is contiguous and holds that many bytes.
+        let bytes = unsafe { std::slice::from_raw_parts(dense.host()?.ptr, dense.numel()) };
+        generator.stream().cpu.set_state(bytes)
+    };
+    let keep = |recorder: &mut capture::Recorder| {
+        // It changes which numbers are drawn, as a draw does.
+        recorder.draw();
+        let (generator, dense) = (generator.clone(), recorder.reading(|recorder| recorder.stand_in(&dense))?);
+        Ok(move || read(&generator, &dense))
+    };
+    capture::run(keep, || read(generator, &dense))?;
     Ok(())
 }
 

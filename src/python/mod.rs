@@ -410,6 +410,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         compile::direct::permit_direct_replays,
         compile::state::decide,
         compile::state::read_captured,
+        compile::state::live_tensor,
         compile::state::thread_modes,
         compile::state::tensor_kinds,
         modes::profile::profiler_mark,

@@ -419,3 +419,22 @@ def test_a_graph_by_hand_is_fused():
         graph.replay()
         close(y, ((x * 2 + 1).sin() * x).exp())
         close(total, y.sum())
+
+
+def test_numbers_that_differ_from_call_to_call():
+    class Net:
+        def __init__(self):
+            self.h, self.count = torch.zeros(3, 5, device="cuda"), 0
+
+        def go(self, x, t):
+            self.count += 1
+            self.h = torch.tanh(self.h * 0.5 + x * t)
+            return self.h / self.count - t
+
+    one, other = Net(), Net()
+    compiled = torch.compile(other.go, fullgraph=True)
+    for k in range(9):
+        x = torch.arange(15.0, device="cuda").reshape(3, 5) * k
+        close(compiled(x, 0.3 * k), one.go(x, 0.3 * k))
+        close((other.h, other.count), (one.h, one.count))
+    assert explained(compiled).graph_count == 1 and explained(compiled).replays >= 5

@@ -264,7 +264,7 @@ def returns_an_object(x):
 @case("'count' of a Plain differs from call to call")
 def counts(x):
     OLD.count += 1
-    return x * OLD.count
+    return x.repeat(OLD.count)
 
 
 @case("it leaves a mode of the thread changed")

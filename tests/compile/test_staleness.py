@@ -5,6 +5,7 @@ import gc
 import changes_of_containers  # noqa: F401 # they register their cases
 import changes_of_functions  # noqa: F401
 import changes_of_objects  # noqa: F401
+import changes_of_state  # noqa: F401
 import changes_of_tensors  # noqa: F401
 import gradiron as torch
 import pytest

@@ -13,6 +13,7 @@ from .._core import Tensor
 from .._creation import strided
 from .guards import MISSING, matches
 from .known import NEW_ATTRIBUTES, QUICK_ATTRIBUTES, TENSOR_ATTRIBUTES
+from .live import plain
 from .notes import class_dict
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def own_dict(value: Any) -> dict[str, Any] | None:
 
 def get_attr(o: Observer, value: Any, name: str) -> Any:
     """Return `getattr(value, name)`, observed."""
+    value = plain(value)
     cls = type(value)
     if cls is types.ModuleType:
         return _of_module(o, value, name)
@@ -87,16 +89,15 @@ def _found(o: Observer, value: Any, cls: type, name: str, how: Any) -> Any:
         # C looks in its own places.
         found = getattr(value, name, MISSING)
         if raw is MISSING or found is raw:
-            if o.is_fresh(value):
-                return found
-            o.note("attr", value, name, found)
-            return found if found is MISSING else o.see(found)
+            return found if o.is_fresh(value) else o.read("attr", value, name, found)
     own = own_dict(value)
     if own is not None:
         fresh = o.is_fresh(value)
         if not fresh and not o.is_fresh(own) and not (isinstance(value, Tensor) and o.is_argument(value)):
             o.note("vars", value, None, own)
-            o.note("item", own, name, own.get(name, MISSING))
+            found = o.read("item", own, name, own.get(name, MISSING))
+            if found is not MISSING:
+                return found
         if name in own:
             return own[name] if fresh else o.see(own[name])
     return raw if raw is MISSING else _bound(o, value, cls, name, raw)
@@ -151,9 +152,9 @@ def _by_descriptor(o: Observer, value: Any, cls: type, name: str, raw: Any) -> A
             return _whole_dict(o, value)
         found = getattr(value, name, MISSING)
         if not o.is_fresh(value):
-            o.note("attr", value, name, found)
-            o.see(found)
-        elif isinstance(found, tuple):
+            found = o.read("attr", value, name, found)
+            return getattr(value, name) if found is MISSING else found
+        if isinstance(found, tuple):
             for each in found:
                 if isinstance(each, Tensor):
                     o.make(each)
@@ -216,8 +217,7 @@ def _of_module(o: Observer, module: types.ModuleType, name: str) -> Any:
     if name == "__dict__":
         return own
     if name in own:
-        o.note("item", own, name, own[name])
-        return o.see(own[name])
+        return o.read("item", own, name, own[name])
     fallback = own.get("__getattr__")
     ours = str(own.get("__name__")).partition(".")[0] == _PACKAGE
     if fallback is not None and not ours:
@@ -361,7 +361,7 @@ def plain_set_attr(o: Observer, new: Any, value: Any, name: str) -> None:
                 o.stop(f"it sets {name} of a {cls.__name__}")
             object.__setattr__(value, name, new)
             return
-        if matches(getattr(value, name, MISSING), new):
+        if not o.is_new("attr", value, name, getattr(value, name, MISSING), new):
             o.note("attr", value, name, new)
         else:
             o.store("set_attr", value, name, new)

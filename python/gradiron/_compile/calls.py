@@ -20,7 +20,7 @@ from . import containers, operations
 from .attributes import get_attr, lookup, plain_set_attr, set_attr
 from .guards import MISSING, is_constant, matches
 from .known import CORE, ITERTOOLS, KIND_CHANGES, PURE, PURE_METHODS, refused_core, refused_method
-from .live import LiveNumber, ReadNumber, plain
+from .live import LIVE, ReadNumber, is_live, plain, plain_inside, value_of
 from .notes import class_dict, is_rewritten
 from .reasons import Unrewritable
 from .runtime import new_unit
@@ -139,8 +139,9 @@ def _function(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[st
         o.note_cells(function)
         own, stored = made
         for name in stored:
-            o.note("item", function.__globals__, name, function.__globals__.get(name, MISSING))
-            o.stored_globals.setdefault(id(function.__globals__), (function.__globals__, set()))[1].add(name)
+            before = function.__globals__.get(name, MISSING)
+            o.note("item", function.__globals__, name, before, True)
+            o.stored_globals.setdefault(id(function.__globals__), (function.__globals__, {}))[1].setdefault(name, before)
         made = o.functions[id(function)] = own
         o.keep(function)
     if o.reason is not None:
@@ -279,13 +280,17 @@ def _class(o: Observer, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
 def _known_class(o: Observer, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return an instance of a class of Python's own; `MISSING` for other classes."""
     if cls is type and len(args) == 1:
-        value = plain(args[0])
+        value = args[0]
+        if isinstance(value, LIVE):
+            return type(value_of(value))
         o.note_type(value)
         return type(value)
     if cls in _CONTAINERS or cls in _WALKERS or cls in ITERTOOLS:
         if cls is dict and args:
             containers.note_pairs(o, args[0])
         walks = _WALKED.get(cls, len(args))
+        args = (*args[:walks], *map(plain_inside, args[walks:]))
+        kwargs = {name: plain_inside(value) for name, value in kwargs.items()}
         return o.make(cls(*[containers.walked(o, each) for each in args[:walks]], *args[walks:], **kwargs))
     if cls is defaultdict:
         return o.make(cls(*args[:1], *[containers.walked(o, each) for each in args[1:]], **kwargs))
@@ -293,15 +298,19 @@ def _known_class(o: Observer, cls: Any, args: tuple[Any, ...], kwargs: dict[str,
         return o.make(_CALLERS[cls](o, *args, **kwargs))
     if cls in _NUMBERS and len(args) == 1 and isinstance(args[0], Tensor):
         return _number(o, cls, args[0])
+    if cls in (int, float, bool) and len(args) == 1 and not kwargs and is_live(args[0]):
+        found = bool(args[0]) if cls is bool else o.tape.call(cls, args)
+        if found is not MISSING:
+            return found
     if cls in _NUMBERS:
-        args = tuple(map(_ordinary, args))
+        args = tuple(map(plain_inside, args))
         for each in args:
             if not _is_plain(each) and not (cls is str and o.is_printable(each)):
                 what = "reads the elements of a tensor" if isinstance(each, Tensor) else f"gets a {type(each).__name__}"
                 o.stop(f"{cls.__name__}() {what}")
         return o.make(cls(*args, **kwargs))
     if cls in _BUNDLES:
-        return o.make(cls(*args, **kwargs))
+        return o.make(cls(*map(plain_inside, args), **kwargs))
     return MISSING
 
 
@@ -329,6 +338,8 @@ def _new(o: Observer, cls: Any, init: Any, args: tuple[Any, ...], kwargs: dict[s
         return new(cls, *[containers.walked(o, each) if isinstance(each, list) else each for each in args], **kwargs)
     if cls.__module__.partition(".")[0] != "gradiron" or issubclass(cls, Tensor) or cls is _core.Generator:
         o.stop(f"it makes a {cls.__name__}, which is not known to be free of hidden inputs and outputs")
+    args = tuple(map(plain_inside, args))
+    kwargs = {name: plain_inside(value) for name, value in kwargs.items()}
     _pass(o, args, kwargs)
     return new(cls, *args, **kwargs)
 
@@ -378,11 +389,19 @@ def _builtin(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str
     if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
         return _unbound(o, function, args, kwargs)
     owner = getattr(function, "__self__", None)
-    if not isinstance(owner, (list, dict)) and function is not isinstance:
-        # An optimizer's program knows the numbers that each replay reads anew, but none that come from tensors.
-        unknown = ReadNumber if isinstance(owner, _core.Program) else LiveNumber
-        args = tuple([_ordinary(each, unknown) for each in args])
-        kwargs = {name: _ordinary(value, unknown) for name, value in kwargs.items()}
+    if isinstance(owner, _core.Program):
+        args = tuple([o.live_inside(each) for each in args])
+        kwargs = {name: o.live_inside(value) for name, value in kwargs.items()}
+    elif not (isinstance(owner, (list, dict)) and function.__name__ in _STORES) and function not in _TAKES_LIVE:
+        if not kwargs and any(map(is_live, args)):
+            found = o.tape.call(function, args)
+            if found is not MISSING:
+                return found
+        found = _filled(o, function, owner, args, kwargs)
+        if found is not None:
+            return found
+        args = tuple(map(plain_inside, args))
+        kwargs = {name: plain_inside(value) for name, value in kwargs.items()}
     name = function.__name__
     if id(function) in CORE:
         if refused_core(function):
@@ -399,6 +418,39 @@ def _builtin(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str
         return _method(o, function, owner, name, args, kwargs)
     handler = _HANDLERS.get(function)
     return _of_python(o, function, args, kwargs) if handler is None else handler(o, *args, **kwargs)
+
+
+# Functions that make tensors of numbers: the position and the name of the number.
+_FILLS = {_core.full: (1, "fill_value"), _core.full_like: (1, "fill_value"), _core.make_tensor: (0, "data")}
+_INTS = frozenset((_core.int64, _core.int32))
+
+
+def _filled(o: Observer, function: Any, owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
+    """Return a tensor that a function makes of live numbers; `None` for other functions and numbers."""
+    if isinstance(owner, Tensor) and function.__name__ == "new_full":
+        at, name = 1, "fill_value"
+    elif id(function) in CORE and function in _FILLS:
+        at, name = _FILLS[function]
+    else:
+        return None
+    value = args[at] if len(args) > at else kwargs.get(name)
+    parts = list(value) if type(value) in (list, tuple) and at == 0 else [value]
+    if not any(map(is_live, parts)) or not all(is_live(each) or type(each) in (int, float) for each in parts):
+        return None
+    now: Any = [value_of(each) if is_live(each) else each for each in parts]
+    now = now if type(value) in (list, tuple) else now[0]
+    args = tuple([now if each is value else plain_inside(each) for each in args])
+    kwargs = {key: now if each is value else plain_inside(each) for key, each in kwargs.items()}
+    _pass(o, args, kwargs)
+    made: Tensor = function(*args, **kwargs)
+    for number, each in enumerate(parts):
+        if is_live(each):
+            double = made.dtype in _INTS and isinstance(each, int)
+            found = None if made.requires_grad else o.tensor_of(each, made, _core.float64 if double else None)
+            if found is None:
+                return None
+            (made if is_live(value) else made[number]).copy_(found)
+    return o.make(made)  # type: ignore[no-any-return]
 
 
 def _of_python(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -428,26 +480,12 @@ def _of_python(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[s
     return function(*args, **kwargs)
 
 
-def _ordinary(value: Any, numbers: Any = LiveNumber) -> Any:
-    """Return an argument of a C function without live numbers.
-
-    Args:
-        value: the argument.
-        numbers: the class of those that the function does not know.
-    """
-    kind = type(value)
-    if issubclass(kind, numbers):
-        return plain(value)
-    if kind in (list, tuple) and any(isinstance(each, (LiveNumber, list, tuple, dict)) for each in value):
-        changed = [_ordinary(each, numbers) for each in value]
-        if any(one is not other for one, other in zip(value, changed, strict=True)):
-            return kind(changed)
-    return value
-
-
 def _unbound(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call `list.append(x, 1)`: a method asked for through its class."""
     name = function.__name__
+    if name not in ("__setattr__", "__init__", *_STORES) or (args and isinstance(args[0], Tensor)):
+        args = (*args[:1], *map(plain_inside, args[1:]))
+        kwargs = {name: plain_inside(value) for name, value in kwargs.items()}
     if args and name == "__setattr__" and not isinstance(args[0], (type, Tensor)):
         plain_set_attr(o, args[2], args[0], args[1])
         return None
@@ -474,9 +512,10 @@ def _method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, 
         return o.make(function(*given, **kwargs))
     if isinstance(owner, (list, dict, set, deque)):
         return containers.method(o, function, owner, name, args, kwargs)
-    if isinstance(owner, (_core.GradSwitch, _core.Program, _core._FunctionBase)):
+    if isinstance(owner, (_core.GradSwitch, _core.Program, _core._FunctionBase)) or _is_of_generator(owner, name):
         _pass(o, args, kwargs)
-        return function(*args, **kwargs)
+        found = function(*args, **kwargs)
+        return _made(o, found) if isinstance(found, Tensor) else found
     if name == "__setattr__" and len(args) == 2 and not isinstance(owner, type):
         plain_set_attr(o, args[1], owner, args[0])
         return None
@@ -498,6 +537,11 @@ def _method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, 
     if not known and function is not object.__init__ and name != "__init_subclass__":
         o.stop(f"it calls {name}() of a {kind.__name__}, which is not known to be free of hidden inputs and outputs")
     return function(*args, **kwargs)
+
+
+def _is_of_generator(owner: Any, name: str) -> bool:
+    """Return whether a method passes the state of a generator on, a tensor that kernels write and read."""
+    return isinstance(owner, _core.Generator) and name in ("get_state", "set_state")
 
 
 def _of_tensor(o: Observer, function: Any, owner: Tensor, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -635,6 +679,12 @@ def _least(name: str) -> Any:
     def least(o: Observer, *args: Any, **kwargs: Any) -> Any:
         values = list(containers.walked(o, args[0])) if len(args) == 1 else list(args)
         key = kwargs.pop("key", None)
+        if key is None and any(map(is_live, values)):
+            found = o.tape.call(function, tuple(values)) if not kwargs and len(values) > 1 else MISSING
+            if found is not MISSING:
+                return found
+            values = [plain(each) for each in values]
+            args = (values,) if len(args) == 1 else tuple(values)
         keys = values if key is None else [o.call(key, each) for each in values]
         if not all(map(is_constant, keys)):
             o.stop(f"it calls {name}() of tensors or objects")
@@ -727,6 +777,11 @@ def _repr(name: str) -> Any:
 
     return show
 
+
+# Methods of lists and dicts that keep or compare what they are given.
+_STORES = frozenset("append extend get setdefault update copy keys values items __iter__ __contains__ __len__".split())
+# Those that are given live numbers as they are.
+_TAKES_LIVE = frozenset((isinstance, getattr, hasattr, setattr, min, max, sum, any, all))
 
 _HANDLERS: dict[Any, Any] = {
     getattr: _getattr,

@@ -7,6 +7,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from ..autograd.grad_mode import no_grad
+from .guards import MISSING, cell_contents
 
 __all__ = ["CompileCheckError", "compare_both"]
 
@@ -26,9 +27,13 @@ def compare_both(compiled: Any, captured: Any, arguments: Any, args: Any, kwargs
     grads = [(tensor, tensor.grad, None if tensor.grad is None else tensor.grad.detach().clone()) for tensor in _leaves(known)]
     generator = _core.global_generator()
     state = generator.get_state()
+    stored = [_Stored(kind, owner, key) for kind, owner, key, _ in captured.effects_on(arguments)]
     done = captured.replay(arguments)
     if type(done) is not tuple:
         return compiled.function(*args, **kwargs)
+    left = [each.now() for each in stored]
+    for each in reversed(stored):
+        each.undo()
     after = [tensor.detach().clone() for tensor in known]
     after_grads = [None if tensor.grad is None else tensor.grad.detach().clone() for tensor, _, _ in grads]
     generator.set_state(state)
@@ -42,11 +47,47 @@ def compare_both(compiled: Any, captured: Any, arguments: Any, args: Any, kwargs
         tensor.grad = grad
     result = compiled.function(*args, **kwargs)
     _compare(compiled.name, "result", done[0], result)
+    for each, value in zip(stored, left, strict=True):
+        _compare(compiled.name, f"what it stores under {each.key!r}", value, each.now())
     for number, (tensor, values) in enumerate(zip(known, after, strict=True)):
         _compare(compiled.name, f"tensor {number}", values, tensor.detach())
     for (tensor, _, _), values in zip(grads, after_grads, strict=True):
         _compare(compiled.name, "a gradient", values, None if tensor.grad is None else tensor.grad.detach())
     return result
+
+
+class _Stored:
+    """Where a replay stores something into an object, and what was there before."""
+
+    def __init__(self, kind: str, owner: Any, key: Any) -> None:
+        self.kind, self.owner, self.key = kind, owner, key
+        self.before = len(owner) if kind == "append" else self.now()
+
+    def now(self) -> Any:
+        """Return what is there now."""
+        if self.kind == "append":
+            return list(self.owner)
+        if self.kind == "set_attr":
+            return getattr(self.owner, self.key, MISSING)
+        if self.kind == "cell":
+            return cell_contents(self.owner)
+        return dict.get(self.owner, self.key, MISSING) if isinstance(self.owner, dict) else self.owner[self.key]
+
+    def undo(self) -> None:
+        """Put back what was there before."""
+        if self.kind == "append":
+            del self.owner[self.before :]
+        elif self.kind == "set_attr":
+            if self.before is MISSING:
+                object.__delattr__(self.owner, self.key)
+            else:
+                object.__setattr__(self.owner, self.key, self.before)
+        elif self.kind == "cell":
+            self.owner.cell_contents = self.before
+        elif self.before is MISSING:
+            del self.owner[self.key]
+        else:
+            self.owner[self.key] = self.before
 
 
 def _leaves(tensors: list[Tensor]) -> list[Tensor]:

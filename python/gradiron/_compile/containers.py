@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from .. import _core
 from .._core import Tensor
 from .attributes import lookup
-from .guards import MISSING, is_constant, matches
-from .live import LiveNumber, plain
+from .guards import MISSING, is_constant
+from .live import LiveNumber, plain, plain_inside
 
 if TYPE_CHECKING:
     from .observer import Observer
@@ -153,7 +153,7 @@ def _is_key(o: Observer, key: Any) -> bool:
 
 def get_item(o: Observer, value: Any, key: Any) -> Any:
     """Return `value[key]`, observed."""
-    key = plain(key)
+    key = plain_inside(key)
     kind = type(value)
     if isinstance(value, Tensor):
         o.use(value)
@@ -187,11 +187,17 @@ def _list_item(o: Observer, value: list[Any], key: Any) -> Any:
         o.note_elements(value)
         return o.make(value[key])
     at = key if key >= 0 else key + len(value)
-    if key < 0 or not 0 <= at < len(value):
+    if not 0 <= at < len(value):
         o.note("len", value, None, len(value))
-    if 0 <= at < len(value):
-        o.note("element", value, at, value[at])
-    return o.see(value[key])
+        return o.see(value[key])
+    if id(value) in o.grown:
+        o.note("len", value, None, len(value))
+    if (id(value), at) in o.written:
+        return value[key]
+    if key < 0:
+        o.lengths.setdefault(id(value), len(value))
+    # From the end on, it is another element once the list has grown.
+    return o.read("element", value, at, value[at]) if key >= 0 else o.read("last", value, key, value[at])
 
 
 def _dict_item(o: Observer, value: dict[Any, Any], key: Any) -> Any:
@@ -203,13 +209,13 @@ def _dict_item(o: Observer, value: dict[Any, Any], key: Any) -> Any:
         return o.live(value, key, found)
     if type(found) is tuple and _is_group(value) and (id(value), key) not in o.written and _are_floats(found):
         return _live_tuple(o, value, key, found)
-    o.note("item", value, key, found)
+    found = o.read("item", value, key, found)
     if found is MISSING and isinstance(value, defaultdict) and value.default_factory is not None:
         o.note("attr", value, "default_factory", value.default_factory)
         made = o.call(value.default_factory)
         set_item(o, made, value, key)
         return made
-    return value[key] if found is MISSING else o.see(found)
+    return value[key] if found is MISSING else found
 
 
 def _live_tuple(o: Observer, own: dict[Any, Any], key: Any, values: tuple[float, ...]) -> tuple[float, ...]:
@@ -226,7 +232,9 @@ def set_item(o: Observer, new: Any, value: Any, key: Any) -> None:
     kind = type(value)
     if type(new) is LiveNumber and not o.is_fresh(value):
         new = plain(new)
+    key = plain_inside(key)
     if isinstance(value, Tensor):
+        new = plain_inside(new)
         o.use(value)
         read_inside(o, key)
         read_inside(o, new)
@@ -238,7 +246,7 @@ def set_item(o: Observer, new: Any, value: Any, key: Any) -> None:
             return
         old: Any = MISSING
         if kind is list:
-            if not isinstance(key, int) or not 0 <= key < len(value):
+            if not isinstance(key, int) or not -len(value) <= key < len(value):
                 o.stop("it stores a slice of a list that is older than the call")
                 value[key] = new
                 return
@@ -249,10 +257,15 @@ def set_item(o: Observer, new: Any, value: Any, key: Any) -> None:
             o.stop(f"it stores into a dict by a {type(key).__name__}")
             value[key] = new
             return
-        if matches(old, new) and (id(value), key) not in o.written:
-            o.note("element" if kind is list else "item", value, key, old)
-        else:
+        what = ("element" if key >= 0 else "last") if kind is list else "item"
+        if kind is list:
+            o.lengths.setdefault(id(value), len(value))
+        if what == "last" and id(value) in o.grown:
+            o.stop("it stores into a list from its end after it appended to it")
+        if o.is_new(what, value, key, old, new):
             o.store("set_item", value, key, new, old is MISSING)
+        else:
+            o.note(what, value, key, old)
         value[key] = new
         return
     how = lookup(kind, "__setitem__")
@@ -268,6 +281,7 @@ def set_item(o: Observer, new: Any, value: Any, key: Any) -> None:
 
 def del_item(o: Observer, value: Any, key: Any) -> None:
     """Do `del value[key]`, observed."""
+    key = plain_inside(key)
     how = lookup(type(value), "__delitem__")
     if isinstance(how, types.FunctionType):
         o.note_type(value)
@@ -436,6 +450,7 @@ def _of_key(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, 
         return dict.get(owner, args[0])
     if name == "pop" and found is not MISSING:
         o.stop("it removes an item of a dict that is older than the call")
-    o.note("item", owner, args[0], found)
-    made = function(*args)
-    return made if found is MISSING or name == "__contains__" else o.see(made)
+    if found is MISSING or name == "__contains__":
+        o.note("item", owner, args[0], found, name == "__contains__")
+        return function(*args)
+    return o.read("item", owner, args[0], found)

@@ -79,10 +79,11 @@ def compile_with(
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     if disable or chosen == "eager":
         return model
+    fuses = chosen != "aot_eager"
     if isinstance(model, OptimizedModule):
         model = model._orig_mod
     if isinstance(model, Module):
-        return OptimizedModule(model, fullgraph=fullgraph, limit=limit, name=name)
+        return OptimizedModule(model, fullgraph=fullgraph, limit=limit, name=name, fuses=fuses)
     model = getattr(model, "_torchdynamo_orig_callable", model)
-    compiled = CompiledFunction(model, fullgraph, limit, name)
+    compiled = CompiledFunction(model, fullgraph, limit, name, fuses)
     return compiled if isinstance(model, type) else as_function(compiled)

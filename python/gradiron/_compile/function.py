@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 import functools
 import gc
 import os
@@ -20,21 +19,24 @@ from .._core import Tensor
 from ..amp.autocast_mode import clear_autocast_cache
 from . import calls
 from .arguments import Arguments, Template
+from .captured import NO_NUMBERS, Captured, Difference, Given, forget_dead, still_reachable
 from .check import compare_both
 from .errors import Unsupported
-from .guards import MISSING, cell_contents, fingerprint, matches, thread_state
+from .guards import MISSING, cell_contents, matches, thread_state
 from .notes import class_dicts
 from .observer import Observer
+from .places import KINDS, Place, can_be_new
 from .reasons import Reason, Unrewritable, log
 from .settings import options, stance
 from .settle import settled
 from .sources import forget_sources
+from .tape import Track
 
 __all__ = ["CompiledFunction", "compiled_functions", "reset"]
 
 # How often a read may differ, and how often a call may turn out not to be capturable, before it runs as it is; how many
-# functions that C calls are looked for; and how many kinds of arguments are remembered.
-_DIFFERS, _FAILS, _FOUND, _SEEN = 8, 3, 64, 256
+# functions that C calls are looked for; how many kinds of arguments are remembered, and how many places.
+_DIFFERS, _FAILS, _FOUND, _SEEN, _PLACES = 8, 3, 64, 256, 1024
 
 # One call of the process is captured at a time: what is observed, and functions whose code is changed meanwhile, are shared.
 _capturing = threading.Lock()
@@ -64,216 +66,6 @@ def reset() -> None:
     calls.forget_functions()
 
 
-class Difference:
-    """Why a capture does not fit a call.
-
-    Args:
-        words: what differs.
-        mark: the same for calls that differ in the same.
-    """
-
-    __slots__ = ("mark", "words")
-
-    def __init__(self, words: str, mark: Any) -> None:
-        self.words = words
-        self.mark = mark
-
-
-class Captured:
-    """A captured call.
-
-    Args:
-        observer: what the call read and stored.
-        arguments: its arguments.
-        program: its kernels.
-        result: its result, without the tensors.
-        effects: its stores into older objects, each with a value without tensors.
-    """
-
-    def __init__(self, observer: Observer, arguments: Arguments, program: Any, result: Template, effects: list[Any]) -> None:
-        live = set(program.numbers) - observer.fixed
-        for number, (owner, key, value) in enumerate(observer.live_numbers):
-            if number not in live:
-                name, expected = (key, value) if type(key) is not tuple else (key[0], whole_tuple(observer, owner, key[0]))
-                observer.reads["item", id(owner), name] = (owner, expected)
-        self.live = [(owner, key) for owner, key, _ in observer.live_numbers] if program.numbers else []
-        self.has_tuples = any(type(key) is tuple for _, key in self.live)
-        for number in program.used:
-            # The program compares all of these but the class by itself.
-            tensor = observer.known[number]
-            if observer.reads.pop(("tensor", id(tensor), None), None) is not None:
-                observer.reads["type", id(tensor), None] = (tensor, type(tensor))
-        self.reads = ordered(observer)
-        self.owners = owners_of(self.reads)
-        self.guards = _core.Guards(self.reads, MISSING)
-        self.pinned = [(number, arguments.tensors[number]) for number in sorted(observer.pinned)]
-        self.registry = observer.registry
-        self.asked = [(number, observer.fingerprints[number]) for number in sorted(observer.asked)]
-        self.rarely = bool(self.pinned or self.asked or observer.registry is not None)
-        self.objects = [*arguments.objects, *observer.held]
-        self.program = program
-        self.known = observer.known[len(arguments.tensors) :]
-        self.result = result
-        self.effects = effects
-
-    def direct(self) -> tuple[Any, ...] | None:
-        """Return what the core needs to replay this without Python; `None` if it cannot."""
-        if self.effects or self.asked or self.registry is not None or self.result.outline is None or self.has_tuples:
-            return None
-        return (self.program, self.guards, self.live, self.pinned, self.result.outline)
-
-    def differs(self, arguments: Arguments) -> Difference | None:
-        """Return the first read that differs from the capture's."""
-        found = self._differs_rarely(arguments) if self.rarely else None
-        failed = self.guards.failed() if found is None else None
-        return found if failed is None else self._failed(failed)
-
-    def _failed(self, number: int) -> Difference:
-        read = self.reads[number]
-        return Difference(described(read, self.owners), (read[0], id(read[1]), _mark(read[2])))
-
-    def _differs_rarely(self, arguments: Arguments) -> Difference | None:
-        for number, tensor in self.pinned:
-            if arguments.tensors[number] is not tensor:
-                return Difference(f"which object tensor {number} among the arguments is", ("pinned", number))
-        for number, expected in self.asked:
-            if not matches(fingerprint(arguments.tensors[number]), expected):
-                return Difference(f"the kind of tensor {number} among the arguments", ("asked", number))
-        if self.registry is not None and self.registry != abc.get_cache_token():
-            return Difference("a class was registered with an abstract base class", ("registry",))
-        return None
-
-    def describe(self) -> list[str]:
-        """Return the reads in words."""
-        return [described(read, self.owners) for read in self.reads]
-
-    def replay(self, arguments: Arguments, compares: bool = False) -> Any:
-        """Run the kernels again, and return a tuple of the result; a `Difference` if that cannot be.
-
-        Args:
-            arguments: the arguments of this call.
-            compares: whether the reads are compared before.
-        """
-        if compares and self.rarely:
-            found = self._differs_rarely(arguments)
-            if found is not None:
-                return found
-        numbers = tuple([number_at(owner, key) for owner, key in self.live])
-        for number in numbers:
-            if type(number) is not float:
-                return Difference("a number that the replay reads anew", "number")
-        made = self.program.replay(tuple(arguments.tensors), numbers, self.guards if compares else None)
-        if type(made) is str:
-            return Difference(made, made)
-        if type(made) is int:
-            return self._failed(made)
-        for kind, owner, key, value in self.effects:
-            new = value.make(made)
-            if kind == "set_item":
-                owner[key] = new
-            elif kind == "set_attr":
-                object.__setattr__(owner, key, new)
-            elif kind == "append":
-                owner.append(new)
-            else:
-                owner.cell_contents = new
-        return (self.result.make(made),)
-
-
-def number_at(owner: dict[Any, Any], key: Any) -> Any:
-    """Return what a parameter group holds under a name; of a name and an index, the part of a tuple."""
-    if type(key) is not tuple:
-        return owner.get(key)
-    found = owner.get(key[0])
-    return found[key[1]] if type(found) is tuple and len(found) > key[1] else None
-
-
-def whole_tuple(observer: Observer, owner: Any, name: Any) -> tuple[float, ...]:
-    """Return the tuple whose parts a call read as live numbers."""
-    return tuple(
-        [value for other, key, value in observer.live_numbers if other is owner and type(key) is tuple and key[0] == name]
-    )
-
-
-def _mark(key: Any) -> Any:
-    return key if isinstance(key, (str, int, bool, type(None))) else id(key)
-
-
-def held_by(observer: Observer) -> dict[int, int]:
-    """Return how often the notes on a call hold each object."""
-    held: dict[int, int] = {}
-    for owner, expected in observer.reads.values():
-        for each in (owner, expected):
-            held[id(each)] = held.get(id(each), 0) + 1
-    return held
-
-
-def still_reachable(observer: Observer) -> list[Tensor]:
-    """Return the tensors that the call read and that others than its notes still hold. What nobody else holds was made by the
-    call, such as the gradients that hooks are given."""
-    held, found = held_by(observer), []
-    for number in range(observer.arguments, len(observer.known)):
-        tensor = observer.known[number]
-        # Three more references are those of the list, of this loop and of the call.
-        if sys.getrefcount(tensor) > held.get(id(tensor), 0) + 3:
-            found.append(tensor)
-    return found
-
-
-def forget_dead(observer: Observer) -> None:
-    """Drop the reads of what only the notes hold: the call made it, so the next call cannot reach it."""
-    while True:
-        held = held_by(observer)
-        dead = [mark for mark, read in observer.reads.items() if _is_dead(read, held)]
-        for mark in dead:
-            del observer.reads[mark]
-        if not dead:
-            return
-
-
-def _is_dead(read: tuple[Any, Any], held: dict[int, int]) -> bool:
-    # The other references are those of this tuple's name and of the call.
-    return sys.getrefcount(read[0]) <= held[id(read[0])] + 1
-
-
-def ordered(observer: Observer) -> list[tuple[str, Any, Any, Any]]:
-    """Return the reads of a call, those of one object side by side."""
-    groups: dict[int, list[tuple[str, Any, Any, Any]]] = {}
-    for (kind, _, key), (owner, expected) in observer.reads.items():
-        groups.setdefault(id(owner), []).append((kind, owner, key, expected))
-    return [read for group in groups.values() for read in group]
-
-
-def described(read: tuple[str, Any, Any, Any], owners: dict[int, str]) -> str:
-    """Return a read in words.
-
-    Args:
-        read: the read.
-        owners: what dicts belong to, by their identities.
-    """
-    kind, owner, key, _ = read
-    what = f"a {type(owner).__name__}"
-    if isinstance(owner, (type, types.FunctionType)):
-        what = owner.__qualname__
-    elif type(owner) is dict:
-        what = f"module {owner['__name__']}" if "__builtins__" in owner and "__name__" in owner else owners.get(id(owner), what)
-    names = {
-        "type": f"the class of {what}",
-        "vars": f"__dict__ of {what}",
-        "cell": "a variable of an enclosing function",
-        "len": f"the length of {what}",
-        "tensor": "the kind of a tensor (its shape, dtype, strides, requires_grad, .grad or hooks)",
-    }
-    return names.get(kind) or (f"{key!r} of {what}" if key is not None else f"the contents of {what}")
-
-
-def owners_of(reads: list[tuple[str, Any, Any, Any]]) -> dict[int, str]:
-    """Return in words what the dicts among the reads belong to, by their identities."""
-    found = {id(own): f"class {cls.__qualname__}" for cls, own in class_dicts.items()}
-    found.update((id(expected), f"a {type(owner).__name__}") for kind, owner, _, expected in reads if kind == "vars")
-    return found
-
-
 class CompiledFunction:
     """A function with its captures.
 
@@ -282,12 +74,15 @@ class CompiledFunction:
         fullgraph: whether what cannot be captured raises.
         limit: how many captures are kept.
         name: what it is called in logs.
+        fuses: whether kernels are joined to groups.
     """
 
     # A captured call that calls another compiled function captures that, too.
     _is_compiled_function = True
 
-    def __init__(self, function: Callable[..., Any], fullgraph: bool, limit: int | None, name: str | None) -> None:
+    def __init__(
+        self, function: Callable[..., Any], fullgraph: bool, limit: int | None, name: str | None, fuses: bool = True
+    ) -> None:
         global _compiled
         if _compiled is None:
             _compiled = weakref.WeakSet()
@@ -295,6 +90,7 @@ class CompiledFunction:
         self.function = function
         self.fullgraph = fullgraph
         self.limit = limit
+        self.fuses = fuses
         self.name = name or getattr(function, "__qualname__", type(function).__name__)
         self.direct = _core.DirectReplays()
         self.forget()
@@ -307,6 +103,10 @@ class CompiledFunction:
         self.eager: OrderedDict[Any, int] = OrderedDict()
         self.differed: OrderedDict[Any, int] = OrderedDict()
         self.found: dict[int, types.CodeType] = {}
+        self.places: OrderedDict[Any, Place] = OrderedDict()
+        self.last: OrderedDict[Any, dict[Any, Any]] = OrderedDict()
+        self.live: dict[Any, frozenset[Any]] = {}
+        self.static: dict[Any, set[Any]] = {}
         self.observed_replays = 0
         self.direct.clear()
 
@@ -331,15 +131,26 @@ class CompiledFunction:
         if state is None or stance.forced == "force_eager" or _core.is_capturing():
             return self.function(*args, **kwargs)
         arguments = Arguments(args, kwargs)
+        if arguments.numbers:
+            arguments.set_live(self.live.get(arguments.form, NO_NUMBERS))
         key = (arguments.key, state)
         captures = self.captures.get(key)
-        if captures is None and not self._is_seen(key):
-            return self.function(*args, **kwargs)
+        if captures is None:
+            if arguments.numbers and self._finds_live(arguments):
+                key = (arguments.key, state)
+                self.seen[key] = None
+                captures = self.captures.get(key)
+            elif not self._is_seen(key):
+                return self.function(*args, **kwargs)
         why: Difference | None = None
         for number, captured in enumerate(captures or ()):
-            if _CHECKS and captured.differs(arguments) is None:
-                return compare_both(self, captured, arguments, args, kwargs)
-            done = captured.replay(arguments, not stance.trusts)
+            given = captured.given(arguments, args, kwargs)
+            if isinstance(given, Difference):
+                why = given
+                continue
+            if _CHECKS and captured.differs(given) is None:
+                return compare_both(self, captured, given, args, kwargs)
+            done = captured.replay(given, not stance.trusts)
             if type(done) is tuple:
                 self.observed_replays += 1
                 if number:
@@ -362,10 +173,30 @@ class CompiledFunction:
             self.seen.popitem(last=False)
         return False
 
+    def _finds_live(self, arguments: Arguments) -> bool:
+        """Let ints and floats among the arguments be live that differ from those of an earlier call; return whether there are
+        more of them now."""
+        before = self.last.get(arguments.form)
+        if before is None:
+            self.last[arguments.form] = arguments.numbers
+            if len(self.last) > _SEEN:
+                oldest = self.last.popitem(last=False)[0]
+                self.live.pop(oldest, None)
+                self.static.pop(oldest, None)
+            return False
+        differ = {at for at, number in arguments.numbers.items() if not matches(number, before[at])}
+        more = differ - arguments.live - self.static.get(arguments.form, set())
+        if more:
+            arguments.set_live(arguments.live | more)
+            self.live[arguments.form] = arguments.live
+        return bool(more)
+
     def _run(self, key: Any, why: Difference | None, arguments: Arguments, args: Any, kwargs: Any) -> Any:
         """Run the function because no capture fits, and capture it if that may help the next call."""
         if why is not None:
             log("recompiles", f"{self.name}: {why.words} differs from the captured call")
+            if why.place is not None:
+                self._add_places([why.place])
             mark = (key, why.mark)
             self.differed[mark] = self.differed.pop(mark, 0) + 1
             if len(self.differed) > _SEEN:
@@ -406,7 +237,8 @@ class CompiledFunction:
     # Captures.
 
     def _capture(self, key: Any, arguments: Arguments, args: Any, kwargs: Any) -> Any:
-        observer = Observer(arguments.tensors, arguments.containers, self.fullgraph)
+        places = [place for place in self.places.values() if can_be_new(place.now())]
+        observer = Observer(arguments.tensors, arguments.containers, self.fullgraph, places)
         with _installed(self.found.values(), observer):
             if observer.reason is None:
                 # Replays convert weights anew, so no converted ones come in, and none go out.
@@ -416,10 +248,13 @@ class CompiledFunction:
                 observer.begin()
             class_dicts.clear()
             try:
-                result = observer.call(self.function, *args, **kwargs)
+                given = [observer.tape.leaf(each, at) if at in arguments.live else each for at, each in enumerate(args)]
+                named = {at: observer.tape.leaf(each, at) if at in arguments.live else each for at, each in kwargs.items()}
+                result = observer.call(self.function, *given, **named)
             except BaseException as error:
                 observer.end()
                 _core.discard_capture()
+                settled(observer, observer.effects, None)
                 raise error.with_traceback(_without_own_frames(error.__traceback__)) from error.__cause__
             finally:
                 observer.end()
@@ -429,9 +264,9 @@ class CompiledFunction:
             self.found.update((id(code), code) for code in new)
             # The next call is observed with these functions rewritten, too.
             return settled(observer, observer.effects, result)
-        stores = list(observer.effects) if observer.read_numbers else []
+        stores = list(observer.effects) if observer.tape.steps else []
         if observer.reason is None:
-            self._finish(key, observer, arguments, result)
+            self._finish(key, observer, arguments, args, kwargs, result)
         result = settled(observer, stores, result)
         class_dicts.clear()
         forget_sources()
@@ -439,20 +274,46 @@ class CompiledFunction:
             self._say(key, observer.reason)
         return result
 
-    def _finish(self, key: Any, observer: Observer, arguments: Arguments, result: Any) -> None:
+    def _add_places(self, places: list[Place]) -> None:
+        for place in places:
+            self.places[place.kind, id(place.owner), place.key] = place
+            if len(self.places) > _PLACES:
+                self.places.popitem(last=False)
+
+    def _finds_places(self, key: Any, observer: Observer) -> bool:
+        """Look for places that the call read and stored into; return whether there are such that are not known."""
+        mark, found = (key, "places"), _changed_places(observer)
+        found = [place for place in found if (place.kind, id(place.owner), place.key) not in self.places]
+        if not found or self.differed.get(mark, 0) >= _DIFFERS:
+            return False
+        self.differed[mark] = self.differed.get(mark, 0) + 1
+        self._add_places(found)
+        return True
+
+    def _finish(self, key: Any, observer: Observer, arguments: Arguments, args: Any, kwargs: Any, result: Any) -> None:
         """Keep what was captured, unless it turns out that it cannot be replayed."""
         results: list[Tensor] = []
+        if self._finds_places(key, observer):
+            # The next call is captured with these looked up anew.
+            _core.discard_capture()
+            return
         try:
             self._check_end(key)
             effects = [*observer.last_stores(), *_changed_names(observer)]
+            nodes = [node for owner, node, _ in observer.live_numbers if owner is None]
             try:
-                asks = (observer.is_fresh, lambda value: id(value) in observer.containers)
+                asks = (observer.is_fresh, lambda value: id(value) in observer.containers, nodes)
                 made = Template(result, results, *asks)
                 stores = [(kind, owner, name, Template(value, results, *asks)) for kind, owner, name, value in effects]
             except TypeError as error:
                 raise _Refused(f"it returns or stores a {error}") from None
+            given, places, track = self._anew(observer, arguments, args, kwargs, nodes, results)
+            at = {id(each): number for number, each in enumerate(given.containers)}
+            stores = [(kind, Given(at[id(owner)]) if id(owner) in at else owner, *rest) for kind, owner, *rest in stores]
+            key = (arguments.key, key[1])
             for number in observer.read_numbers:
                 number.tensor = None
+            observer.made = frozenset(observer.fresh)
             observer.fresh.clear()
             observer.grads.clear()
             observer.kept.clear()
@@ -463,10 +324,10 @@ class CompiledFunction:
             forget_dead(observer)
             # What only cycles hold does not outlive the call. All that it made is young, because no collection ran meanwhile.
             gc.collect(0)
-            observer.known = [*arguments.tensors, *still_reachable(observer)]
+            observer.known = [*given.tensors, *still_reachable(observer)]
             forget_dead(observer)
-            program = _core.end_program(observer.known, results, len(arguments.tensors))
-            captured = Captured(observer, arguments, program, made, stores)
+            program = _core.end_program(observer.known, results, len(given.tensors), self.fuses)
+            captured = Captured(observer, given, places, program, made, stores, track)
         except (_Refused, RuntimeError) as error:
             _core.discard_capture()
             observer.reason = Reason(str(error), *_place(self.function))
@@ -483,6 +344,33 @@ class CompiledFunction:
             self._set_direct(oldest)
             if not self.captures[oldest]:
                 del self.captures[oldest]
+
+    def _anew(
+        self, observer: Observer, arguments: Arguments, args: Any, kwargs: Any, nodes: list[int], results: list[Tensor]
+    ) -> tuple[Arguments, list[Place], Track | None]:
+        """Return the arguments of a captured call with what it found at places that are looked up anew, these places, and what
+        replays compute of its numbers."""
+        tape, found = observer.tape, [each for each in observer.places.values() if each.is_taken]
+        for each in [each for each in found if each.number is not None and each.number.node in tape.fixed]:
+            # The call depends on what the number is: it is compared like any read.
+            tape.settle(each.number.node)
+            observer.reads[each.place.kind, id(each.place.owner), each.place.key] = (each.place.owner, each.value)
+            found.remove(each)
+        for node, step in enumerate(tape.steps):
+            if node in tape.fixed and type(step.source) in (int, str):
+                # Each value of such an argument has a capture of its own.
+                tape.settle(node)
+                self.static.setdefault(arguments.form, set()).add(step.source)
+                arguments.set_live(arguments.live - {step.source})
+                self.live[arguments.form] = arguments.live
+        given = arguments if not found else Arguments((*args, *(each.value for each in found)), kwargs)
+        at = {id(each): len(args) + number for number, each in enumerate(found)}
+        if found:
+            given.set_live(arguments.live | {at[id(each)] for each in found if each.number is not None})
+        track = Track(tape, nodes, {number.node: number.tensor for number in observer.read_numbers}, results)
+        track.positions = [at.get(id(source), source) for _, source in track.sources]
+        track.sources = [(node, getattr(source, "place", source)) for node, source in track.sources]
+        return given, [each.place for each in found], track if track.is_needed else None
 
     def _set_direct(self, key: Any) -> None:
         """Tell the core which captures it can replay without Python: the first ones, because they are tried in order."""
@@ -522,21 +410,39 @@ def _place(function: Any) -> tuple[str | None, int | None]:
 def _changed_names(observer: Observer) -> list[tuple[str, Any, Any, Any]]:
     """Return the stores into cells and globals that older functions own."""
     found: list[tuple[str, Any, Any, Any]] = []
-    for (kind, _, _), (owner, expected) in observer.reads.items():
-        if kind == "cell":
-            now = cell_contents(owner)
-            if now is MISSING and expected is not MISSING:
-                raise _Refused("it deletes a variable of an enclosing function")
-            if not matches(now, expected):
-                found.append(("cell", owner, None, now))
+    for cell, before in observer.cells.values():
+        now = cell_contents(cell)
+        if now is MISSING and before is not MISSING:
+            raise _Refused("it deletes a variable of an enclosing function")
+        if not observer.is_untouched("cell", cell, None, now, before):
+            found.append(("cell", cell, None, now))
     for module, names in observer.stored_globals.values():
-        for name in names:
-            before = observer.reads["item", id(module), name][1]
+        for name, before in names.items():
             now = module.get(name, MISSING)
             if now is MISSING and before is not MISSING:
                 raise _Refused(f"it deletes the global {name}")
-            if not matches(now, before):
+            if not observer.is_untouched("item", module, name, now, before):
                 found.append(("set_item", module, name, now))
+    return found
+
+
+def _changed_places(observer: Observer) -> list[Place]:
+    """Return the places that a call read and stored into, if each call may find another value there."""
+    names: dict[Any, Any] = {("cell", id(cell), None): before for cell, before in observer.cells.values()}
+    for module, stored in observer.stored_globals.values():
+        names.update((("item", id(module), name), before) for name, before in stored.items())
+    found = []
+    for mark, (owner, expected) in observer.reads.items():
+        kind, _, key = mark
+        if kind not in KINDS or not can_be_new(expected):
+            continue
+        if mark in names:
+            place = Place(kind, owner, key)
+            changed = not observer.is_untouched(kind, owner, key, place.now(), names[mark])
+        else:
+            changed = (id(owner), key) in observer.written or (kind == "last" and id(owner) in observer.grown)
+        if changed:
+            found.append(Place(kind, owner, key))
     return found
 
 

@@ -8,16 +8,19 @@ import os
 import sys
 import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from .._creation import strided
 from .._types import Size, named_kind, named_result
 from .errors import Unsupported
 from .guards import MISSING, cell_contents, fingerprint, matches
-from .live import LiveNumber, ReadNumber
+from .live import LIVE, ComputedFloat, ComputedInt, LiveNumber, ReadNumber, plain, value_of
+from .places import Place, can_be_new
 from .reasons import Reason
+from .tape import Tape
 
 __all__ = ["Notes", "class_dict", "class_dicts", "current", "is_active", "is_rewritten", "observe_code"]
 
@@ -90,6 +93,7 @@ class Notes:
         given: the tensors among the arguments.
         containers: the lists and dicts among the arguments, whose contents are compared with the arguments.
         fullgraph: whether a reason raises.
+        places: the places that are looked up anew before each replay.
 
     Attributes:
         reads: the reads, by kind, object and key.
@@ -97,35 +101,45 @@ class Notes:
         effects: stores into older objects, in order.
         reason: why the call cannot be captured.
         found: code that ran unobserved, called from C.
-        pinned: numbers of tensor arguments on whose identity the call depends.
-        asked: numbers of tensor arguments of which the call asks more than `quick_kind` tells.
+        given: the tensors among the arguments and at the places that the call read, by identity, each with its fingerprint.
+        pinned: identities of given tensors on whose identity the call depends.
+        asked: identities of given tensors of which the call asks more than `quick_kind` tells.
+        found: the places that the call read, with what was there.
+        tape: its arithmetic on numbers that differ from call to call.
     """
 
-    def __init__(self, given: list[Tensor], containers: list[Any], fullgraph: bool = False) -> None:
+    def __init__(
+        self, given: list[Tensor], containers: list[Any], fullgraph: bool = False, places: Iterable[Place] = ()
+    ) -> None:
         self.thread = _ident()
         self.reads: dict[tuple[str, int, Any], tuple[Any, Any]] = {}
-        self.arguments = len(given)
         self.known = list(given)
         self.numbers = {id(tensor): number for number, tensor in enumerate(given)}
+        self.given = {id(tensor): (tensor, fingerprint(tensor)) for tensor in given}
         self.pinned: set[int] = set()
         self.asked: set[int] = set()
-        self.fingerprints = [fingerprint(tensor) for tensor in given]
         self.containers = {id(each): each for each in containers}
+        self.lent = frozenset(self.containers)
+        self.places = {(place.kind, id(place.owner), place.key): _Found(place) for place in places}
+        self.tape = Tape(self._stop_reading, lambda: is_active(self))
+        self.cells: dict[int, tuple[Any, Any]] = {}
         self.classes: set[tuple[type, str]] = set()
         self.fresh: dict[int, Any] = {}
+        self.made: frozenset[int] = frozenset()
         self.functions: dict[int, Any] = {}
         self.written: set[tuple[int, Any]] = set()
         self.changed: dict[int, Any] = {}
         self.grown: set[int] = set()
+        self.lengths: dict[int, int] = {}
         self.effects: list[tuple[str, Any, Any, Any]] = []
-        self.stored_globals: dict[int, tuple[dict[str, Any], set[str]]] = {}
+        self.stored_globals: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
         self.reason: Reason | None = None
         self.found: list[types.CodeType] = []
         self.collects = False
         self.trusted = 0
         self.kept: list[Any] = []
         self.held: list[Any] = []
-        self.live_numbers: list[tuple[dict[Any, Any], Any, float]] = []
+        self.live_numbers: list[tuple[dict[Any, Any] | None, Any, float]] = []
         self.live_indices: dict[tuple[int, Any], int] = {}
         self.fixed: set[Any] = set()
         self.read_numbers: list[ReadNumber] = []
@@ -134,8 +148,8 @@ class Notes:
         self.grads: dict[int, Any] = {}
         self.fullgraph = fullgraph
         self.on_stop: Callable[[], None] | None = None
-        for number, tensor in enumerate(given):
-            self._note_kind(tensor, number)
+        for tensor in given:
+            self._note_kind(tensor)
 
     # Begin and end.
 
@@ -189,20 +203,60 @@ class Notes:
 
     # Reads.
 
-    def note(self, kind: str, owner: Any, key: Any, value: Any) -> None:
-        """Note that a read of something older gave a value."""
+    def note(self, kind: str, owner: Any, key: Any, value: Any, anew: bool = False) -> None:
+        """Note that a read of something older gave a value. If `anew`, it may be another one in each replay."""
         if key is not None and (id(owner), key) in self.written:
             return
-        is_whole = kind in ("list", "set", "dict", "element") and id(owner) in self.changed
-        if is_whole or (kind in ("len", "keys") and id(owner) in self.grown):
+        is_whole = kind in ("list", "set", "dict") and id(owner) in self.changed
+        if is_whole or (kind in ("len", "keys", "last") and id(owner) in self.grown):
             self.stop(f"it reads a {type(owner).__name__} that it changed before")
             return
         mark = (kind, id(owner), key)
+        if anew and mark in self.places and self._take(self.places[mark], value):
+            return
         before = self.reads.get(mark)
         if before is None:
             self.reads[mark] = (owner, value)
         elif not matches(value, before[1]) and key not in self.stored_globals.get(id(owner), ((), ()))[1]:
             self.stop(f"{kind} {key!r} of a {type(owner).__name__} changed while the call was captured")
+
+    def read(self, kind: str, owner: Any, key: Any, value: Any) -> Any:
+        """Take a value that was read at a place: a number that each replay finds anew, if the place is one of these."""
+        if isinstance(value, LIVE) or (id(owner), key) in self.written:
+            return value  # the call has stored it there
+        self.note(kind, owner, key, value, True)
+        found = self.places.get((kind, id(owner), key))
+        if found is None or not found.is_taken:
+            return self.see(value)
+        return value if found.number is None or value is not found.value else found.number
+
+    def _take(self, found: _Found, value: Any) -> bool:
+        """Take what the call finds at a place that is looked up anew. False if it depends on that in another way, too."""
+        if found.is_taken is None:
+            tensors: list[Tensor] = []
+            containers: list[Any] = []
+            found.value = value
+            found.is_taken = can_be_new(value) and _parts(value, tensors, containers)
+            found.is_taken = found.is_taken and not any(
+                id(each) in self.fresh or (id(each) in self.numbers and id(each) not in self.given) for each in tensors
+            )
+            found.is_taken = found.is_taken and not any(id(each) in self.containers for each in containers)
+            if found.is_taken:
+                found.tensors = tensors
+                self.containers.update((id(each), each) for each in containers)
+                for each in tensors:
+                    self._give(each)
+                if type(value) in (int, float):
+                    found.number = self.tape.leaf(value, found)
+        # A global may hold what the call stored there itself.
+        return bool(found.is_taken)
+
+    def _give(self, tensor: Tensor) -> None:
+        if id(tensor) not in self.given:
+            self.numbers[id(tensor)] = len(self.known)
+            self.known.append(tensor)
+            self.given[id(tensor)] = (tensor, fingerprint(tensor))
+            self._note_kind(tensor)
 
     def note_class(self, cls: type, name: str) -> None:
         """Note where a class has an attribute, or that it has none."""
@@ -226,7 +280,7 @@ class Notes:
     def note_type(self, value: Any) -> None:
         """Note the class of an older object."""
         kind = type(value)
-        if issubclass(kind, LiveNumber) or class_dict(kind) is None:
+        if issubclass(kind, LIVE) or class_dict(kind) is None:
             return
         self.note("attr", kind, "__mro__", kind.__mro__)
         if id(value) not in self.fresh and not isinstance(value, Tensor):
@@ -249,10 +303,12 @@ class Notes:
         if function.__kwdefaults__:
             self.note_dict(function.__kwdefaults__)
         for cell in function.__closure__ or ():
-            if ("cell", id(cell), None) not in self.reads:
+            if id(cell) not in self.cells:
                 contents = cell_contents(cell)
-                self.note("cell", cell, None, contents)
-                self.see(contents)
+                self.cells[id(cell)] = (cell, contents)
+                found = self.read("cell", cell, None, contents)
+                if found is not contents:
+                    cell.cell_contents = found
 
     def note_dict(self, own: dict[Any, Any]) -> None:
         """Note all keys and values of a dict."""
@@ -289,9 +345,9 @@ class Notes:
         """Take a tensor that the call computes with: unless the call made it, it is known."""
         if id(tensor) in self.fresh or id(tensor) in self.grads or id(tensor) in self.numbers:
             return
-        self.numbers[id(tensor)] = number = len(self.known)
+        self.numbers[id(tensor)] = len(self.known)
         self.known.append(tensor)
-        self._note_kind(tensor, number)
+        self._note_kind(tensor)
 
     def see(self, value: Any) -> Any:
         """Take a value that was read from something older: its tensors become known."""
@@ -308,7 +364,7 @@ class Notes:
             self.stop("it reaches an argument in another way, too")
         return value
 
-    def _note_kind(self, tensor: Tensor, number: int) -> None:
+    def _note_kind(self, tensor: Tensor) -> None:
         override = getattr(type(tensor), "__torch_function__", None)
         default = getattr(Tensor, "__torch_function__", None)
         plain = override is _core._disabled_torch_function_impl or getattr(override, "__func__", 0) is getattr(
@@ -317,7 +373,7 @@ class Notes:
         if type(tensor) is not Tensor and not plain:
             self.stop(f"a tensor of class {type(tensor).__name__}, which has __torch_function__")
             return
-        if number >= self.arguments:
+        if id(tensor) not in self.given:
             self.reads["tensor", id(tensor), None] = (tensor, _core.tensor_kind(tensor))
 
     def hold(self, value: Any) -> Any:
@@ -326,21 +382,18 @@ class Notes:
         return value
 
     def is_argument(self, tensor: Tensor) -> bool:
-        """Return whether a tensor is an argument that Python hung nothing on: others are compared by identity."""
-        number = self.numbers.get(id(tensor))
-        return number is not None and number < self.arguments and not tensor.__dict__
+        """Return whether a tensor is given anew in each call and Python hung nothing on it: others are compared by identity."""
+        return id(tensor) in self.given and not tensor.__dict__
 
     def ask(self, tensor: Tensor) -> None:
         """Note that the call asks more of a tensor than `quick_kind` tells."""
-        number = self.numbers.get(id(tensor))
-        if number is not None and number < self.arguments:
-            self.asked.add(number)
+        if id(tensor) in self.given:
+            self.asked.add(id(tensor))
 
     def pin(self, value: Any) -> None:
         """Note that the call depends on which object a value is."""
-        number = self.numbers.get(id(value))
-        if number is not None and number < self.arguments:
-            self.pinned.add(number)
+        if id(value) in self.given:
+            self.pinned.add(id(value))
 
     def trust(self) -> _Trust:
         """Under `with`, let Python run unobserved: it is known to read nothing that may change."""
@@ -359,13 +412,45 @@ class Notes:
     def read_number(self, tensor: Tensor) -> float:
         """Return the number in a tensor, which each replay reads anew."""
         copy = tensor.detach().clone()
-        number = ReadNumber(_core.read_captured(copy), copy, self._stop_reading)
+        number = ReadNumber(_core.read_captured(copy), copy, self._stop_reading, self.tape.late())
         self.read_numbers.append(number)
         return number
 
-    def _stop_reading(self, index: Any) -> None:
+    def _stop_reading(self, index: Any = None) -> None:
         if is_active(self):
             self.stop("it computes or decides with a number that it read from a tensor (.item())")
+
+    def tensor_of(self, number: Any, like: Tensor, dtype: Any = None) -> Tensor | None:
+        """Return a tensor without dimensions that holds a number of the tape, by default in the dtype of another tensor; `None`
+        if kernels cannot take the number from there."""
+        dtype = like.dtype if dtype is None else dtype
+        is_late = isinstance(number, ReadNumber) or self.tape.steps[number.node].is_late
+        if is_late or like.is_meta or dtype not in (_core.float32, _core.float64) or abs(value_of(number)) > _EXACT:
+            return None
+        if like.layout is not strided:
+            return None
+        made: Tensor = _core.live_tensor(value_of(number), self._index(number), dtype == _core.float64)
+        if not like.is_cpu:
+            with self.trust():
+                made = made.to(like.device)
+        return self.make(made)
+
+    def live_inside(self, value: Any) -> Any:
+        """Return an argument of an optimizer's program, with numbers of the tape as the core knows them."""
+        if isinstance(value, ReadNumber):
+            return plain(value)
+        if isinstance(value, (ComputedFloat, ComputedInt)):
+            if self.tape.steps[value.node].is_late or isinstance(value, int):
+                return plain(value)
+            return LiveNumber(value_of(value), self._index(value), lambda _: value.fix())
+        if type(value) in (list, tuple) and any(isinstance(each, (*LIVE, list, tuple)) for each in value):
+            return type(value)([self.live_inside(each) for each in value])
+        return value
+
+    def _index(self, number: Any) -> int:
+        """Return the index of a number of the tape among the live numbers of the core."""
+        self.live_numbers.append((None, number.node, value_of(number)))
+        return len(self.live_numbers) - 1
 
     def keep(self, value: Any) -> None:
         """Keep an object, whose identity was noted, until the call has ended."""
@@ -388,12 +473,32 @@ class Notes:
 
     # Stores.
 
+    def is_new(self, kind: str, owner: Any, key: Any, old: Any, new: Any) -> bool:
+        """Return whether a store changes what is there, or may change it in a replay."""
+        known = (id(owner), key) in self.written or (kind, id(owner), key) in self.places
+        return known or id(owner) in self.containers or not matches(old, new) or not self._is_fixed(new)
+
+    def is_untouched(self, kind: str, owner: Any, key: Any, now: Any, before: Any) -> bool:
+        """Return whether a variable still holds what it held when the call began."""
+        found = self.places.get((kind, id(owner), key))
+        if found is not None and found.is_taken:
+            return now is (found.value if found.number is None else found.number)
+        return matches(now, before) and (now is before or self._is_fixed(now))
+
+    def _is_fixed(self, value: Any) -> bool:
+        if isinstance(value, tuple):
+            return all(map(self._is_fixed, value))
+        return id(value) not in self.given and id(value) not in self.containers
+
     def store(self, kind: str, owner: Any, key: Any, value: Any, grows: bool = False) -> None:
-        """Note a store into something older, which a replay repeats; `grows`: a container has more elements then."""
-        if id(owner) in self.containers:
-            self.stop("it stores into one of its arguments")
+        """Note a store into something older, which a replay repeats; `grows` says whether it has more elements then."""
+        if id(owner) in self.containers and id(owner) not in self.lent:
+            self.stop("it stores into a container that it found where earlier calls stored it")
             return
         self.written.add((id(owner), key))
+        if isinstance(owner, list) and key is not None:
+            length = self.lengths[id(owner)]
+            self.written.add((id(owner), key - length if key >= 0 else key + length))
         self.changed[id(owner)] = owner
         if grows:
             self.grown.add(id(owner))
@@ -404,7 +509,10 @@ class Notes:
         what the call found there."""
         last: dict[tuple[str, int, Any], tuple[str, Any, Any, Any]] = {}
         for number, (kind, owner, key, value) in enumerate(self.effects):
-            last[kind, id(owner), number if kind == "append" else key] = (kind, owner, key, value)
+            mark = (kind, id(owner), number if kind == "append" else key)
+            # Of two names for one place the later store counts.
+            last.pop(mark, None)
+            last[mark] = (kind, owner, key, value)
         reads = {"set_item": "item", "set_attr": "attr"}
         kept = []
         for (kind, _, _), store in last.items():
@@ -412,6 +520,40 @@ class Notes:
             if before is None or before[1] is not store[3]:
                 kept.append(store)
         return kept
+
+
+class _Found:
+    """What a call finds at a place.
+
+    Attributes:
+        is_taken: whether each replay looks it up anew; `None` until it is read.
+        value: what is there when the call begins.
+        number: the number that stands for it on the tape, if it is one.
+        tensors: the tensors in it.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.is_taken: bool | None = None
+        self.value: Any = None
+        self.number: Any = None
+        self.tensors: list[Tensor] = []
+
+
+def _parts(value: Any, tensors: list[Tensor], containers: list[Any]) -> bool:
+    """Collect the tensors and the containers in a value."""
+    if isinstance(value, Tensor):
+        tensors.append(value)
+    elif isinstance(value, (list, tuple, dict)):
+        if not isinstance(value, tuple):
+            containers.append(value)
+        for each in value.values() if isinstance(value, dict) else value:
+            _parts(each, tensors, containers)
+    return True
+
+
+# Larger numbers, as ints, have no float64 that equals them.
+_EXACT = 2.0**53
 
 
 # What `torch.Size` does, and making a named tuple, reads nothing but what they are given; C calls them.

@@ -11,7 +11,7 @@ from .._creation import strided
 from . import containers
 from .attributes import lookup
 from .guards import MISSING, is_constant
-from .live import plain
+from .live import ReadNumber, is_live, plain
 from .signs import BINARY, COMPARE, INPLACE, MIRRORED, UNARY
 
 if TYPE_CHECKING:
@@ -50,6 +50,22 @@ def _has_plain_value(value: Any) -> bool:
     return isinstance(value, (int, float, complex)) or callable(value) or value is NotImplemented or isinstance(value, range)
 
 
+# Where kernels take a number from a tensor as they take one from Python, to the bit.
+_TAKES_TENSOR = frozenset(("+", "-", "*", "/", "<", "<=", ">", ">=", "==", "!="))
+
+
+def _with_tensors(o: Observer, sign: str, left: Any, right: Any) -> tuple[Any, Any]:
+    """Return the operands of an operator, a tensor in place of a live number beside a tensor."""
+    if sign in _TAKES_TENSOR:
+        if is_live(right) and isinstance(left, Tensor):
+            made = o.tensor_of(right, left)
+            return (left, right) if made is None else (left, made)
+        if is_live(left) and isinstance(right, Tensor) and sign in "+*":
+            made = o.tensor_of(left, right)
+            return (left, right) if made is None else (made, right)
+    return left, right
+
+
 def _name(function: Any) -> str:
     """Return what the method of an operator is called, without underscores."""
     return str(function.__name__).strip("_")
@@ -57,6 +73,11 @@ def _name(function: Any) -> str:
 
 def binary(o: Observer, sign: str, left: Any, right: Any) -> Any:
     """Return `left + right`, observed."""
+    if is_live(left) or is_live(right):
+        found = o.tape.binary(sign, left, right)
+        if found is not MISSING:
+            return found
+        left, right = _with_tensors(o, sign, left, right)
     left, right = plain(left), plain(right)
     function, name = BINARY[sign], _name(BINARY[sign])
     if is_constant(left) and is_constant(right):
@@ -81,6 +102,12 @@ def binary(o: Observer, sign: str, left: Any, right: Any) -> Any:
 
 def inplace(o: Observer, sign: str, left: Any, right: Any) -> Any:
     """Return the result of `left += right`, observed."""
+    if is_live(left):
+        return binary(o, sign, left, right)
+    if is_live(right):
+        if is_constant(left):
+            return binary(o, sign, left, right)
+        left, right = _with_tensors(o, sign, left, right)
     left, right = plain(left), plain(right)
     name = _name(BINARY[sign])
     if is_constant(left):
@@ -109,6 +136,10 @@ def inplace(o: Observer, sign: str, left: Any, right: Any) -> Any:
 
 def unary(o: Observer, sign: str, value: Any) -> Any:
     """Return `-value`, observed."""
+    if is_live(value):
+        found = o.tape.unary(sign, value)
+        if found is not MISSING:
+            return found
     value = plain(value)
     function, name = UNARY[sign], f"__{_name(UNARY[sign])}__"
     if is_constant(value):
@@ -122,6 +153,13 @@ def unary(o: Observer, sign: str, value: Any) -> Any:
 
 def compare(o: Observer, sign: str, left: Any, right: Any) -> Any:
     """Return `left < right`, observed."""
+    if is_live(left) or is_live(right):
+        found = o.tape.compare(sign, left, right)
+        if found is not MISSING:
+            return found
+        if sign in ("is", "is not") and not all(isinstance(each, (int, float)) for each in (left, right)):
+            return sign == "is not"
+        left, right = _with_tensors(o, sign, left, right)
     left, right = plain(left), plain(right)
     if sign in ("is", "is not"):
         kind = type(left)
@@ -225,6 +263,8 @@ def number(o: Observer, value: Tensor) -> Any:
 
 def tested(o: Observer, value: Any) -> Any:
     """Return a value whose truth is asked for, observed."""
+    if is_live(value) and not isinstance(value, ReadNumber):
+        return value  # it notes that itself
     value = plain(value)
     if is_constant(value):
         return value

@@ -8,6 +8,7 @@ import types
 from typing import Any
 
 from . import attributes, containers
+from .live import plain
 from .notes import current, observe_code
 from .rewrite import rewrite
 from .signs import BINARY, COMPARE, INPLACE, UNARY
@@ -50,7 +51,9 @@ class Unit:
         o = current()
         found = self.module.get(name, _NOTHING)
         if o is not None:
-            o.note("item", self.module, name, o.missing if found is _NOTHING else found)
+            if found is not _NOTHING:
+                return o.read("item", self.module, name, found)
+            o.note("item", self.module, name, o.missing)
         if found is _NOTHING:
             found = self.builtins.get(name, _NOTHING)
             if found is _NOTHING:
@@ -253,6 +256,7 @@ class Unit:
     def matched(value: Any) -> Any:
         """The subject of a `match` with constants."""
         o = current()
+        value = plain(value)
         if o is not None and not o.is_printable(value):
             o.stop(f"it matches a {type(value).__name__}")
         return value

@@ -16,16 +16,17 @@ use smallvec::SmallVec;
 
 /// Ends this thread's capture, whose kernels ran, and returns its program. `known` are tensors that are older than the
 /// captured call: the first `given` of them (all if that is None) may be others in each replay, and the rest are fixed.
-/// `results` are those that were made in it and outlive it.
+/// `results` are those that were made in it and outlive it. Unless `fuses`, its kernels are not joined to groups.
 ///
 /// Raises RuntimeError: if the call cannot be replayed; the message says why.
 #[pyfunction]
-#[pyo3(signature = (known, results, given = None))]
+#[pyo3(signature = (known, results, given = None, fuses = true))]
 pub fn end_program(
     py: Python<'_>,
     known: Vec<Bound<'_, PyTensor>>,
     results: Vec<Bound<'_, PyTensor>>,
     given: Option<usize>,
+    fuses: bool,
 ) -> PyResult<PyCapturedProgram> {
     let tensors =
         |all: &[Bound<'_, PyTensor>]| all.iter().map(|t| t.get().tensor.clone()).collect::<Vec<Tensor>>();
@@ -35,7 +36,7 @@ pub fn end_program(
         let _ = py.import("gc").and_then(|gc| gc.call_method0("collect"));
     };
     let given = given.unwrap_or(known.len());
-    Ok(PyCapturedProgram(call.program(&tensors(&known), given, &tensors(&results), collect)?))
+    Ok(PyCapturedProgram(call.program(&tensors(&known), given, &tensors(&results), collect, fuses)?))
 }
 
 /// Returns the reason why this thread's capture cannot be replayed, if there is one so far.

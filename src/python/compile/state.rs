@@ -1,10 +1,10 @@
 //! What a call of a compiled function is given: the modes of its thread, and its tensors.
 
-use crate::base::{self, profile};
+use crate::base::{self, DType, profile};
 use crate::capture::{self, Asked};
 use crate::python::call::overrides;
 use crate::python::objects::number_object;
-use crate::python::wrapper::class::PyTensor;
+use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::python::wrapper::host_state;
 use crate::tensor::levels::{func, tangents, vmap};
 use crate::tensor::{anomaly, mode, saved_hooks};
@@ -65,4 +65,12 @@ pub fn decide<'py>(tensor: &Bound<'py, PyTensor>, truth: bool) -> PyResult<Bound
 #[pyfunction]
 pub fn read_captured<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
     number_object(tensor.py(), capture::read(&tensor.get().tensor)?)
+}
+
+/// Returns a new tensor without dimensions that holds a number: in each replay the one at this index of the live numbers. Its
+/// dtype is float64 if `double` is true, float32 otherwise.
+#[pyfunction]
+pub fn live_tensor(py: Python<'_>, number: f64, index: u32, double: bool) -> PyResult<Bound<'_, PyAny>> {
+    let dtype = if double { DType::F64 } else { DType::F32 };
+    wrap(py, capture::live_tensor(number, index, dtype)?)
 }
