@@ -12,7 +12,7 @@ from .guards import is_constant, quick_kind
 from .live import ReadNumber, is_live, plain
 from .notes import class_dict
 
-__all__ = ["Arguments", "Template"]
+__all__ = ["Arguments", "Template", "is_plain_class"]
 
 
 class Arguments:

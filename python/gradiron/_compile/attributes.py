@@ -393,6 +393,7 @@ def _is_same_memory(value: Tensor, other: Tensor) -> bool:
     if value.layout is not strided or other.layout is not strided or value.dtype is not other.dtype:
         return False
     same = value.shape == other.shape and value.stride() == other.stride() and value.storage_offset() == other.storage_offset()
+    same = same and value.is_conj() == other.is_conj() and value.is_neg() == other.is_neg()
     return same and value._storage_id() == other._storage_id()
 
 
