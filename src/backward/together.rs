@@ -16,6 +16,9 @@ use std::sync::Arc;
 type Nodes<'a> = SmallVec<[Option<&'a NodeRef>; 16]>;
 type Starts = SmallVec<[ReadyNode; 2]>;
 
+/// Calls the derivative of a node with the gradients of its outputs.
+pub type Derive<'a> = dyn Fn(&NodeRef, &[Option<Tensor>]) -> Result<Grads> + 'a;
+
 /// The backward of which this is a part.
 pub struct Around<'a> {
     /// True if a node's derivative is needed, and its own gradient is not asked for.
@@ -23,7 +26,7 @@ pub struct Around<'a> {
     /// True if a node's gradient is needed.
     pub leads: &'a dyn Fn(&NodeRef) -> bool,
     /// Calls a derivative, for all edges of the node, and frees nothing.
-    pub derive: &'a dyn Fn(&NodeRef, &[Option<Tensor>]) -> Result<Grads>,
+    pub derive: &'a Derive<'a>,
     pub retain_graph: bool,
     /// True if leaves take over their first gradients.
     pub is_for_leaves: bool,
