@@ -159,7 +159,7 @@ impl Values<'_> {
             let made = |member: &Member| member.counted.out.is_same(access);
             match own[..at].iter().rposition(made) {
                 Some(before) if self.is_only_write(access) => self.need(before, last, needed)?,
-                _ if uses.writes.iter().any(|&(place, _)| place >= self.place) => return None,
+                _ if uses.writes.iter().any(|(place, _)| (self.place..=last).contains(place)) => return None,
                 _ => {}
             }
         }

@@ -751,6 +751,7 @@ mod tests {
         assert_eq!(reaches(&fused), [vec![3, 4], vec![0, 1, 4]]);
         // What it is computed from has changed.
         assert_eq!(program(vec![opaque(&[4, 1], &[4])]).len(), 3);
+        assert_eq!(program(vec![opaque(&[4, 0], &[4])]).len(), 3);
     }
 
     #[test]

@@ -94,15 +94,15 @@ impl RowFold {
 
 /// Rows of which some elements are reduced.
 pub enum RowParts {
-    Single(Parts<f32>),
-    Double(Parts<f64>),
+    Single(Box<Parts<f32>>),
+    Double(Box<Parts<f64>>),
 }
 
 impl RowParts {
     pub fn new(fold: RowFold) -> RowParts {
         match fold.compute() {
-            DType::F64 => RowParts::Double(Parts::new(fold)),
-            _ => RowParts::Single(Parts::new(fold)),
+            DType::F64 => RowParts::Double(Box::new(Parts::new(fold))),
+            _ => RowParts::Single(Box::new(Parts::new(fold))),
         }
     }
 
