@@ -433,7 +433,7 @@ def _filled(o: Observer, function: Any, owner: Any, args: tuple[Any, ...], kwarg
         at, name = _FILLS[function]
     else:
         return None
-    value = args[at] if len(args) > at else kwargs.get(name)
+    value: Any = args[at] if len(args) > at else kwargs.get(name)
     parts = list(value) if type(value) in (list, tuple) and at == 0 else [value]
     if not any(map(is_live, parts)) or not all(is_live(each) or type(each) in (int, float) for each in parts):
         return None
@@ -450,7 +450,7 @@ def _filled(o: Observer, function: Any, owner: Any, args: tuple[Any, ...], kwarg
             if found is None:
                 return None
             (made if is_live(value) else made[number]).copy_(found)
-    return o.make(made)  # type: ignore[no-any-return]
+    return o.make(made)
 
 
 def _of_python(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -77,8 +77,9 @@ class Captured:
 
     Args:
         observer: what the call read and stored.
+        own: its arguments.
         arguments: its arguments, and what it found at the places that are looked up anew.
-        places: these places.
+        places: these places, with what it found.
         program: its kernels.
         result: its result, without the tensors.
         effects: its stores into older objects, each with a value without tensors.
@@ -88,8 +89,9 @@ class Captured:
     def __init__(
         self,
         observer: Observer,
+        own: Arguments,
         arguments: Arguments,
-        places: list[Place],
+        places: list[tuple[Place, Any]],
         program: Any,
         result: Template,
         effects: list[Any],
@@ -125,35 +127,77 @@ class Captured:
         self.known = observer.known[len(arguments.tensors) :]
         self.result = result
         self.effects = effects
-        self.places = places
+        self.places = [place for place, _ in places]
         self.key = arguments.key
         self.numbers = arguments.live
         self.track = track
         self.is_lent = any(type(owner) is Given for _, owner, _, _ in effects)
         self.stores = [] if self.is_lent else [(_store(kind, owner, key), value.make) for kind, owner, key, value in effects]
-        self.quick = self._quick(arguments)
+        self.quick = self._quick(own, arguments, [value for _, value in places])
         # What the call stores into, and, if these are arguments, what else it reads, must be no other argument.
         self.apart = {id(owner) for _, owner, _, _ in effects}
         if self.is_lent:
             self.apart.update(id(owner) for _, owner, _, _ in self.reads)
-            self.apart.update(id(place.owner) for place in places)
+            self.apart.update(id(place.owner) for place in self.places)
         self.pattern = _pattern(arguments.containers)
 
-    def _quick(self, arguments: Arguments) -> tuple[Any, list[Any], list[Any]] | None:
-        """Return the kinds of all tensors, and how those at places are found, and the numbers of the tape, if there is nothing
-        but tensors and numbers."""
-        kinds = None if arguments.form is None else arguments.form[0]
-        if not self.places or (arguments.form is not None and type(kinds) is not bytes):
+    def _quick(self, own: Arguments, arguments: Arguments, values: list[Any]) -> tuple[Any, ...] | None:
+        """Return what finds the arguments with what is at the places if these are tensors, tuples of tensors, and numbers: the
+        kinds of all tensors; how those at places are found; how the numbers of the tape are, with their classes; and other
+        numbers at places.
+
+        Args:
+            own: the arguments alone.
+            arguments: the arguments with what was found at the places.
+            values: what was found there.
+        """
+        is_plain = own.form is None or type(own.form[0]) is bytes
+        kinds = _core.tensor_kinds(tuple(arguments.tensors)) if self.places and is_plain else None
+        if kinds is None:
             return None
-        numbers, taken = [], set()
-        for position, (_, source) in (
-            zip(self.track.positions, self.track.sources, strict=True) if self.track is not None else ()
-        ):
+        numbers: list[tuple[Any, Any]] = []
+        for position, (_, source) in zip(self.track.positions, self.track.sources, strict=True) if self.track else ():
             is_place = isinstance(source, Place)
             numbers.append((source.now, type(arguments.numbers[position])) if is_place else (position, None))
-            taken.add(id(source))
-        looks = [place.now for place in self.places if id(place) not in taken]
-        return arguments.key if kinds is None else kinds, looks, numbers
+        on_tape = {id(source) for _, source in self.track.sources} if self.track else set()
+        looks: list[tuple[Any, int | None]] = []
+        others: list[tuple[Any, type]] = []
+        for place, value in zip(self.places, values, strict=True):
+            if type(value) in (int, float):
+                if id(place) not in on_tape:
+                    others.append((place.now, type(value)))
+            elif type(value) is Tensor:
+                looks.append((place.now, None))
+            elif type(value) is tuple and all(type(each) is Tensor for each in value):
+                looks.append((place.now, len(value)))
+            else:
+                return None
+        return kinds, looks, numbers, others
+
+    def _quickly(self, arguments: Arguments) -> Found | None:
+        """Return what a call is given and finds, if that is of the kinds of the captured call."""
+        if self.quick is None:
+            return None
+        kinds, looks, numbers, others = self.quick
+        tensors: list[Any] = [*arguments.tensors]
+        for look, length in looks:
+            value = look()
+            if length is None:
+                tensors.append(value)
+            elif type(value) is tuple and len(value) == length:
+                tensors.extend(value)
+        whole = tuple(tensors)
+        if _core.tensor_kinds(whole) != kinds:
+            return None
+        anew = []
+        for look, kind in numbers:
+            number = arguments.numbers[look] if kind is None else look()
+            if kind is not None and type(number) is not kind:
+                return None
+            anew.append(number)
+        if others and any(type(look()) is not kind for look, kind in others):
+            return None
+        return Found(whole, anew)
 
     def direct(self) -> tuple[Any, ...] | None:
         """Return what the core needs to replay this without Python; `None` if it cannot."""
@@ -172,18 +216,9 @@ class Captured:
         """
         if not self.places:
             return arguments if not arguments.containers or self._is_apart(arguments) else _SHARED
-        if self.quick is not None:
-            kinds, looks, numbers = self.quick
-            tensors = (*arguments.tensors, *[look() for look in looks])
-            if _core.tensor_kinds(tensors) == kinds:
-                anew = []
-                for look, kind in numbers:
-                    number = arguments.numbers[look] if kind is None else look()
-                    if kind is not None and type(number) is not kind:
-                        break
-                    anew.append(number)
-                else:
-                    return Found(tensors, anew)
+        found = self._quickly(arguments)
+        if found is not None:
+            return found
         values = [place.now() for place in self.places]
         given = Arguments((*args, *values), kwargs)
         given.set_live(self.numbers)

@@ -327,7 +327,7 @@ class CompiledFunction:
             observer.known = [*given.tensors, *still_reachable(observer)]
             forget_dead(observer)
             program = _core.end_program(observer.known, results, len(given.tensors), self.fuses)
-            captured = Captured(observer, given, places, program, made, stores, track)
+            captured = Captured(observer, arguments, given, places, program, made, stores, track)
         except (_Refused, RuntimeError) as error:
             _core.discard_capture()
             observer.reason = Reason(str(error), *_place(self.function))
@@ -347,7 +347,7 @@ class CompiledFunction:
 
     def _anew(
         self, observer: Observer, arguments: Arguments, args: Any, kwargs: Any, nodes: list[int], results: list[Tensor]
-    ) -> tuple[Arguments, list[Place], Track | None]:
+    ) -> tuple[Arguments, list[tuple[Place, Any]], Track | None]:
         """Return the arguments of a captured call with what it found at places that are looked up anew, these places, and what
         replays compute of its numbers."""
         tape, found = observer.tape, [each for each in observer.places.values() if each.is_taken]
@@ -370,7 +370,7 @@ class CompiledFunction:
         track = Track(tape, nodes, {number.node: number.tensor for number in observer.read_numbers}, results)
         track.positions = [at.get(id(source), source) for _, source in track.sources]
         track.sources = [(node, getattr(source, "place", source)) for node, source in track.sources]
-        return given, [each.place for each in found], track if track.is_needed else None
+        return given, [(each.place, each.value) for each in found], track if track.is_needed else None
 
     def _set_direct(self, key: Any) -> None:
         """Tell the core which captures it can replay without Python: the first ones, because they are tried in order."""
