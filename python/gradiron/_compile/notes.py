@@ -510,7 +510,7 @@ class Notes:
         last: dict[tuple[str, int, Any], tuple[str, Any, Any, Any]] = {}
         for number, (kind, owner, key, value) in enumerate(self.effects):
             mark = (kind, id(owner), number if kind == "append" else key)
-            # Of two names for one place the later store counts.
+            # Where two names are one place, the later store counts.
             last.pop(mark, None)
             last[mark] = (kind, owner, key, value)
         reads = {"set_item": "item", "set_attr": "attr"}
