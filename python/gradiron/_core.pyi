@@ -169,6 +169,14 @@ class Captured:
 class CapturedProgram:
     """A captured call that can be replayed."""
     @property
+    def backward_counts(self) -> Any:
+        """The captured backwards through the results' graph: how many there are, how often one was replayed, the kernels of the
+        last one, the kernels and groups that its replay runs, the groups, and the bytes that only their kernels reach.
+        """
+    @property
+    def backward_reason(self) -> Any:
+        """Why a backward through the results' graph cannot be captured, if one cannot."""
+    @property
     def bytes(self) -> Any:
         """The bytes of memory that only these kernels reach."""
     @property

@@ -303,6 +303,22 @@ def test_data_types():
         assert replays(compiled) == 1
 
 
+def test_the_strides_of_gradients():
+    model, other, compiled = pair(lambda: perceptron(4, 8, 3))
+    for at in range(10):
+        x = torch.randn(5, 4)
+        found = []
+        for call, own in ((model, model), (compiled, other)):
+            own.zero_grad()
+            if at % 2:
+                found.append(torch.autograd.grad(call(x).square().sum(), list(own.parameters())))
+            else:
+                call(x).square().sum().backward()
+                found.append(gradients(own))
+        assert all(map(equal, *found)) and [g.stride() for g in found[0]] == [g.stride() for g in found[1]]
+    assert explained(compiled).backward_count == 2 and replays(compiled) == 4
+
+
 # What is not captured is as ever.
 
 
@@ -373,6 +389,31 @@ def test_an_optimizer_in_hooks():
         model(x).square().mean().backward()
         compiled(x).square().mean().backward()
         assert all(map(equal, model.parameters(), other.parameters()))
+
+
+def test_sparse_gradients():
+    model, other, compiled = pair(lambda: nn.Sequential(nn.Embedding(6, 3, sparse=True), nn.Tanh(), nn.Linear(3, 2)))
+    for _ in range(6):
+        x = torch.randint(6, (4,))
+        for call, own in ((model, model), (compiled, other)):
+            own.zero_grad()
+            call(x).square().sum().backward()
+        assert other[0].weight.grad.is_sparse and equal(other[0].weight.grad.to_dense(), model[0].weight.grad.to_dense())
+        assert all(map(equal, gradients(other[2]), gradients(model[2])))
+    assert replays(compiled) == 0
+
+
+def test_data_types_of_gradients():
+    model, other, compiled = pair(lambda: perceptron(4, 8, 1))
+    for at in range(9):
+        x = torch.randn(5, 4)
+        for call, own in ((model, model), (compiled, other)):
+            own.zero_grad()
+            y = call(x)
+            own[0].weight.grad_dtype = torch.float64 if at % 3 == 2 else torch.float32
+            y.square().sum().backward()
+            assert own[0].weight.grad.dtype == (torch.float64 if at % 3 == 2 else torch.float32)
+        check(model, other)
 
 
 def raised(f):
