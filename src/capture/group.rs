@@ -746,7 +746,7 @@ mod tests {
             fuse(units, &slots).0
         };
         // What stands between reads all of the value's memory, or none of it.
-        assert_eq!(program(vec![opaque(&[2, 3], &[2])]).len(), 3);
+        assert_eq!(program(vec![opaque(&[2, 3, 4], &[2, 4])]).len(), 3);
         let fused = program(vec![opaque(&[4, 3], &[4])]);
         assert_eq!(reaches(&fused), [vec![3, 4], vec![0, 1, 4]]);
         // What it is computed from has changed.
