@@ -296,7 +296,9 @@ class Captured:
 
     def describe(self) -> list[str]:
         """Return the reads in words."""
-        return [described(read, self.owners) for read in self.reads]
+        anew = [f"the kind of {self._told(place)}, which is looked up anew" for place in self.places]
+        checks = [] if self.track is None else [self._failed_check(number).words for number in range(len(self.track.checks))]
+        return [*(described(read, self.owners) for read in self.reads), *anew, *checks]
 
     def replay(self, arguments: Arguments | Found, compares: bool = False) -> Any:
         """Run the kernels again, and return a tuple of the result; a `Difference` if that cannot be.
