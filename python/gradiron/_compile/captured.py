@@ -266,6 +266,8 @@ class Captured:
             return Difference("a number that it computes", ("computed",))
         node = self.track.checks[number][0]
         source = self.track.source(node)
+        if source is None:
+            return Difference("a number that it computes", ("check", node))
         words = self._told(source) if isinstance(source, Place) else f"a number among the arguments, {source!r},"
         return Difference(words, ("check", node))
 

@@ -265,11 +265,15 @@ class Track:
         return found
 
     def source(self, node: int) -> Any:
-        """Return where a number comes from that a node depends on."""
-        sources, steps = dict(self.sources), dict(self.early)
-        while node not in sources:
-            node = next(each for each, _ in steps[node].operands if each >= 0)
-        return sources[node]
+        """Return where a number comes from that a node depends on; `None` if it depends on none."""
+        sources, steps, waiting = dict(self.sources), dict(self.early), [node]
+        while waiting:
+            at = waiting.pop()
+            if at in sources:
+                return sources[at]
+            if at in steps:
+                waiting.extend(each for each, _ in steps[at].operands if each >= 0)
+        return None
 
     def begin(self, given: Sequence[Any]) -> dict[int, Any] | int:
         """Return the numbers of the tape, by node, that are there before the kernels run; the number of a check that fails, or
