@@ -313,7 +313,7 @@ def _builtin(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str
     if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
         return _unbound(o, function, args, kwargs)
     owner = getattr(function, "__self__", None)
-    if isinstance(owner, _core.Program) and not o.read_numbers:
+    if isinstance(owner, _core.Program):
         args = tuple([o.live_inside(each) for each in args])
     elif not (isinstance(owner, (list, dict)) and function.__name__ in _STORES) and function not in _TAKES_LIVE:
         if not kwargs and any(map(is_live, args)):
