@@ -13,7 +13,11 @@ use std::sync::{Arc, Mutex};
 
 /// The backwards through the nodes of one captured call.
 #[derive(Default)]
-pub(super) struct Backwards(Mutex<Vec<Backward>>);
+pub(super) struct Backwards {
+    found: Mutex<Vec<Backward>>,
+    /// Whether kernels are joined to groups.
+    fuses: bool,
+}
 
 /// Backwards that begin alike.
 struct Backward {
@@ -83,7 +87,7 @@ impl Together for Backwards {
         if start.nodes.iter().flatten().count() < FEWEST {
             return Ok(None);
         }
-        let Some(mut found) = enter(&self.0) else { return Ok(None) };
+        let Some(mut found) = enter(&self.found) else { return Ok(None) };
         let Some(backward) = found.iter_mut().find(|backward| backward.matches(start)) else {
             if found.len() < MOST {
                 found.push(Backward::new(start));
@@ -92,7 +96,7 @@ impl Together for Backwards {
         };
         match &backward.state {
             State::Refused(_) => Ok(None),
-            State::Seen => backward.capture(start, one_by_one),
+            State::Seen => backward.capture(start, one_by_one, self.fuses),
             State::Captured(captured) => {
                 let leaving = captured.replay(start)?;
                 backward.count(leaving.is_some());
@@ -103,10 +107,14 @@ impl Together for Backwards {
 }
 
 impl Backwards {
+    pub fn new(fuses: bool) -> Backwards {
+        Backwards { found: Mutex::default(), fuses }
+    }
+
     pub fn counts(&self) -> BackwardCounts {
         let mut counts = BackwardCounts::default();
         // A thread that captures one may wait for the interpreter.
-        let Some(found) = enter(&self.0) else { return counts };
+        let Some(found) = enter(&self.found) else { return counts };
         for backward in found.iter() {
             counts.replays += backward.replays;
             match &backward.state {
@@ -178,6 +186,7 @@ impl Backward {
         &mut self,
         start: &Start,
         one_by_one: &mut dyn FnMut() -> Result<Vec<LeavingGrad>>,
+        fuses: bool,
     ) -> Result<Option<Vec<LeavingGrad>>> {
         self.captures += 1;
         self.refusals = 0;
@@ -195,7 +204,8 @@ impl Backward {
             }
         };
         let results: Vec<Tensor> = leaving.iter().filter_map(|leaving| leaving.grad.clone()).collect();
-        let program = capture.end_call().and_then(|call| call.program(&known, known.len(), &results, || {}));
+        let call = capture.end_call();
+        let program = call.and_then(|call| call.program(&known, known.len(), &results, || {}, fuses));
         let is_dense = results.iter().all(|grad| !grad.is_sparse() && !grad.is_special());
         self.state = match program {
             _ if !is_dense => State::Refused("a gradient is sparse, or lazily conjugated or negated".into()),

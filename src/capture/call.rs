@@ -66,7 +66,8 @@ impl Call {
         // From here on, tensors have their numbers among those that are used.
         let mut used: Vec<usize> = plan.known.iter().map(|known| known.number).collect();
         let mut fixed: Vec<Tensor> = used.iter().map(|&number| known[number].clone()).collect();
-        let plan = self.plan(&fixed, results)?;
+        let mut plan = self.plan(&fixed, results)?;
+        plan.recipes.fuse_backwards(fuses);
         used.retain(|&number| number < given);
         fixed.drain(..used.len());
         let launches = self.0.recorder.launches();

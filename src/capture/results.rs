@@ -10,6 +10,7 @@ use crate::capture::storages::{Aliases, BodyRecipe, Found, Storages};
 use crate::tensor::{Derivative, Edge, Kind, Meta, Node, NodeRef, Tensor, ViewRecipe};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 /// How a replay makes a tensor.
 enum Recipe {
@@ -170,6 +171,11 @@ impl Recipes {
         }
         let recipe_of = &self.recipe_of;
         self.graph.finish(&mut self.storages, origins, |tensor| recipe_of.get(&tensor.id()).copied())
+    }
+
+    /// Lets captured backwards join kernels to groups, or keeps them apart.
+    pub fn fuse_backwards(&mut self, fuses: bool) {
+        self.graph.backwards = Arc::new(Backwards::new(fuses));
     }
 
     /// The captured backwards through the graph of results.

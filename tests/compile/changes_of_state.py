@@ -315,6 +315,25 @@ def truth_of_a_number():
 
 
 @case
+def error_that_is_caught():
+    net = Plain(count=-2, rate=0.0)
+
+    def f(x):
+        net.count += 1
+        try:
+            scale = 1.0 / net.count
+        except ZeroDivisionError:
+            scale = 5.0
+        try:
+            x = x * (2.0 // net.rate)
+        except ZeroDivisionError:
+            x = x + 1
+        return x * scale
+
+    return f, setter(net, "rate", 0.5), setter(net, "rate", 0.0), setter(net, "count", -1), setter(net, "rate", 1.0)
+
+
+@case
 def number_that_shows():
     net = Plain(count=0, words="")
 

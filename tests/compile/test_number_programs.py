@@ -77,6 +77,11 @@ class Writer:
             self.lines.append(f"{indent}x = torch.tanh({form})")
         elif pick < 0.8:
             self.lines.append(f"{indent}s.h = s.h * {self.choose.choice(['0.5', 's.v', 't'])} + x")
+        elif pick < 0.84:
+            self.lines.append(f"{indent}try:")
+            self.lines.append(f"{indent}    s.v = {self.number(1)} / {self.choose.choice(['s.a', 's.b', 'n', 's.u'])}")
+            self.lines.append(f"{indent}except ArithmeticError:")
+            self.lines.append(f"{indent}    s.v = {self.choose.choice(['0.25', 's.u', '-1.5'])}")
         elif pick < 0.95 and indent == "    ":
             self.lines.append(f"{indent}if {self.test()}:")
             self.statement(indent + "    ")

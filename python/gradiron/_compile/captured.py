@@ -268,6 +268,8 @@ class Captured:
             return Difference("a number that it computes", ("computed",))
         node = self.track.checks[number][0]
         source = self.track.source(node)
+        if source is None:
+            return Difference("a number that it computes", ("check", node))
         words = self._told(source) if isinstance(source, Place) else f"a number among the arguments, {source!r},"
         return Difference(words, ("check", node))
 
@@ -298,7 +300,9 @@ class Captured:
 
     def describe(self) -> list[str]:
         """Return the reads in words."""
-        return [described(read, self.owners) for read in self.reads]
+        anew = [f"the kind of {self._told(place)}, which is looked up anew" for place in self.places]
+        checks = [] if self.track is None else [self._failed_check(number).words for number in range(len(self.track.checks))]
+        return [*(described(read, self.owners) for read in self.reads), *anew, *checks]
 
     def replay(self, arguments: Arguments | Found, compares: bool = False) -> Any:
         """Run the kernels again, and return a tuple of the result; a `Difference` if that cannot be.

@@ -17,7 +17,7 @@ from .._creation import strided
 from .._types import Size, named_kind, named_result
 from .errors import Unsupported
 from .guards import MISSING, cell_contents, fingerprint, matches
-from .live import LIVE, ComputedFloat, ComputedInt, LiveNumber, ReadNumber, plain, value_of
+from .live import LIVE, LiveNumber, ReadNumber, is_live, plain, value_of
 from .places import Place, can_be_new
 from .reasons import Reason
 from .tape import Tape
@@ -437,9 +437,7 @@ class Notes:
 
     def live_inside(self, value: Any) -> Any:
         """Return an argument of an optimizer's program, with numbers of the tape as the core knows them."""
-        if isinstance(value, ReadNumber):
-            return plain(value)
-        if isinstance(value, (ComputedFloat, ComputedInt)):
+        if is_live(value):
             if self.tape.steps[value.node].is_late or isinstance(value, int):
                 return plain(value)
             return LiveNumber(value_of(value), self._index(value), lambda _: value.fix())

@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .guards import MISSING, matches
-from .live import ComputedFloat, ComputedInt, is_live, value_of
+from .live import ComputedFloat, ComputedInt, is_live, plain, value_of
 from .signs import BINARY, COMPARE, UNARY
 
 __all__ = ["Tape", "Track"]
 
 _NUMBERS = (int, float)
+# More numbers than these are compared rather than computed anew.
+_MOST = 5000
 _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 _SIGN_OF = {BINARY[sign]: sign for sign in ("+", "-", "*", "/", "//", "%")}
 _SIGN_OF.update((COMPARE[sign], sign) for sign in _COMPARISONS)
@@ -163,7 +165,15 @@ class Tape:
 
     def _step(self, function: Any, operands: tuple[Any, ...]) -> Any:
         """Return what a function gives with its node; `MISSING` if that is no number, or cannot be computed by each replay."""
-        value = function(*[value_of(each) if is_live(each) else each for each in operands])
+        if len(self.steps) >= _MOST:
+            return MISSING
+        try:
+            value = function(*[value_of(each) if is_live(each) else each for each in operands])
+        except Exception:
+            # Where the call goes on after that, it does so because of these numbers.
+            for each in operands:
+                plain(each)
+            raise
         is_late = any(is_live(each) and self.steps[each.node].is_late for each in operands)
         if type(value) not in (*_NUMBERS, bool) or (is_late and not self._can_be_late(function, operands)):
             return MISSING
@@ -221,10 +231,14 @@ class Track:
         self.is_needed = bool(needed)
         self.checks = [(node, expected, False) for node, expected in tape.fixed.items()]
         self.checks += [(node, expected, True) for node, expected in tape.truths.items()]
-        self.compute = self._compiled()
+        self.compute = self._compiled({*wanted, *(each for _, step in self.late for each, _ in step.operands)})
 
-    def _compiled(self) -> Callable[..., Any]:
-        """Return a function of the numbers that are given anew, which returns what `begin` does."""
+    def _compiled(self, wanted: set[int]) -> Callable[..., Any]:
+        """Return a function of the numbers that are given anew, which returns what `begin` does.
+
+        Args:
+            wanted: the nodes that are needed later.
+        """
         names: dict[str, Any] = {"ArithmeticError": ArithmeticError, "matches": matches, "type": type, "bool": bool}
         lines = []
         for node, step in self.early:
@@ -243,7 +257,7 @@ class Track:
             lines.append(
                 f"if not {f'n{node} is e{number}' if type(expected) is bool and not truth else holds}: return {number}"
             )
-        known = [*(node for node, _ in self.sources), *(node for node, _ in self.early)]
+        known = [node for node, _ in (*self.sources, *self.early) if node in wanted]
         lines.append(f"return {{{', '.join(f'{node}: n{node}' for node in known)}}}")
         given = ", ".join(f"n{node}" for node, _ in self.sources)
         exec("\n    ".join([f"def compute({given}):", *lines]), names)
@@ -251,11 +265,15 @@ class Track:
         return found
 
     def source(self, node: int) -> Any:
-        """Return where a number comes from that a node depends on."""
-        sources, steps = dict(self.sources), dict(self.early)
-        while node not in sources:
-            node = next(each for each, _ in steps[node].operands if each >= 0)
-        return sources[node]
+        """Return where a number comes from that a node depends on; `None` if it depends on none."""
+        sources, steps, waiting = dict(self.sources), dict(self.early), [node]
+        while waiting:
+            at = waiting.pop()
+            if at in sources:
+                return sources[at]
+            if at in steps:
+                waiting.extend(each for each, _ in steps[at].operands if each >= 0)
+        return None
 
     def begin(self, given: Sequence[Any]) -> dict[int, Any] | int:
         """Return the numbers of the tape, by node, that are there before the kernels run; the number of a check that fails, or
