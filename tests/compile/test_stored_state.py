@@ -571,7 +571,8 @@ def test_a_scheduler_inside_of_the_step():
 
     *one, _ = training(lambda f: f)
     *other, compiled = training(torch.compile)
-    assert one == other, compiled._compiled.reasons
+    assert one == other
+    assert compiled._compiled.replays >= 5, compiled._compiled.reasons
 
 
 def test_two_threads_keep_their_state_apart():

@@ -203,7 +203,7 @@ def _dict_item(o: Observer, value: dict[Any, Any], key: Any) -> Any:
         o.stop(f"it reads a dict by a {type(key).__name__}")
         return value[key]
     found = dict.get(value, key, MISSING)
-    if type(found) is float and _is_group(value):
+    if type(found) is float and _is_group(value) and not o.is_place("item", value, key):
         return o.live(value, key, found)
     found = o.read("item", value, key, found)
     if found is MISSING and isinstance(value, defaultdict) and value.default_factory is not None:
@@ -371,11 +371,10 @@ def _live_copy(o: Observer, own: dict[Any, Any]) -> dict[Any, Any]:
     o.note_keys(own)
     made: dict[Any, Any] = o.make({})
     for key, value in own.items():
-        if type(value) is float:
+        if type(value) is float and not o.is_place("item", own, key):
             made[key] = o.live(own, key, value)
         else:
-            o.note("item", own, key, value)
-            made[key] = o.see(value)
+            made[key] = o.read("item", own, key, value)
     return made
 
 
@@ -416,7 +415,7 @@ def _of_dict(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any,
 
 def _of_key(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, ...]) -> Any:
     found = dict.get(owner, args[0], MISSING)
-    if name == "get" and type(found) is float and _is_group(owner):
+    if name == "get" and type(found) is float and _is_group(owner) and not o.is_place("item", owner, args[0]):
         return o.live(owner, args[0], found)
     if found is MISSING and name == "setdefault":
         set_item(o, args[1] if len(args) > 1 else None, owner, args[0])
