@@ -347,6 +347,23 @@ def counter():
 
 
 @program
+def counter_of_a_module():
+    class Counting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.step, self.last, self.total = 0, 0.0, 1.0
+
+        def forward(self, x):
+            self.step += 1
+            self.last = x.mean().item()
+            self.total = self.total + x[0].item()
+            return x * (self.step / 2)
+
+    net = Counting()
+    return lambda x, k: net(x), lambda: (net.step, net.last, net.total)
+
+
+@program
 def counter_in_a_dict():
     state = {"n": 3, "t": 0.0}
 
