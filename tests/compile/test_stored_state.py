@@ -454,6 +454,26 @@ def sums_of_read_numbers():
 
 
 @program
+def meter():
+    class Meter:
+        def __init__(self):
+            self.sum, self.count, self.average = 0.0, 0, 0.0
+
+        def update(self, value, n=1):
+            self.sum += value * n
+            self.count += n
+            self.average = self.sum / self.count
+
+    average = Meter()
+
+    def f(x, k):
+        average.update((x * x).mean().item(), x.shape[0])
+        return x * 2
+
+    return f, lambda: (average.sum, average.count, average.average)
+
+
+@program
 def mean_is_returned():
     net = Plain(total=0.0, n=0)
 
