@@ -205,7 +205,7 @@ def _dict_item(o: Observer, value: dict[Any, Any], key: Any) -> Any:
         o.stop(f"it reads a dict by a {type(key).__name__}")
         return value[key]
     found = dict.get(value, key, MISSING)
-    if type(found) is float and _is_group(value):
+    if type(found) is float and _is_group(value) and not o.is_place("item", value, key):
         return o.live(value, key, found)
     if type(found) is tuple and _is_group(value) and (id(value), key) not in o.written and _are_floats(found):
         return _live_tuple(o, value, key, found)
@@ -396,13 +396,12 @@ def _live_copy(o: Observer, own: dict[Any, Any]) -> dict[Any, Any]:
     o.note_keys(own)
     made: dict[Any, Any] = o.make({})
     for key, value in own.items():
-        if type(value) is float:
+        if type(value) is float and not o.is_place("item", own, key):
             made[key] = o.live(own, key, value)
         elif type(value) is tuple and _are_floats(value) and (id(own), key) not in o.written:
             made[key] = _live_tuple(o, own, key, value)
         else:
-            o.note("item", own, key, value)
-            made[key] = o.see(value)
+            made[key] = o.read("item", own, key, value)
     return made
 
 
@@ -443,7 +442,7 @@ def _of_dict(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any,
 
 def _of_key(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, ...]) -> Any:
     found = dict.get(owner, args[0], MISSING)
-    if name == "get" and type(found) is float and _is_group(owner):
+    if name == "get" and type(found) is float and _is_group(owner) and not o.is_place("item", owner, args[0]):
         return o.live(owner, args[0], found)
     if found is MISSING and name == "setdefault":
         set_item(o, args[1] if len(args) > 1 else None, owner, args[0])

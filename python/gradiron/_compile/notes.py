@@ -230,6 +230,10 @@ class Notes:
             return self.see(value)
         return value if found.number is None or value is not found.value else found.number
 
+    def is_place(self, kind: str, owner: Any, key: Any) -> bool:
+        """Return whether a place is looked up anew before each replay."""
+        return (kind, id(owner), key) in self.places
+
     def _take(self, found: _Found, value: Any) -> bool:
         """Take what the call finds at a place that is looked up anew. False if it depends on that in another way, too."""
         if found.is_taken is None:

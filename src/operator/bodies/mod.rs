@@ -49,34 +49,34 @@ impl<A, B> NotRun for (A, B) {}
 /// `with` names all that the kernel uses, its bodies and other arguments, so that it can be captured; other kernels are
 /// refused during a capture. What it only `reads` others can read meanwhile.
 macro_rules! fork {
-    (over [$($body:ident),+], $(reads [$($read:ident),+],)? with [$($other:ident),*], cpu: $cpu:expr, gpu: $gpu:expr) => {
+    ($(over [$($body:ident),+],)? $(reads [$($read:ident),+],)? with [$($other:ident),*], cpu: $cpu:expr, gpu: $gpu:expr) => {
         $crate::capture::run(
             |recorder: &mut $crate::capture::Recorder| {
                 $crate::operator::bodies::place_of(
-                    &[$(std::borrow::Borrow::borrow(&$body)),+ $(, $(std::borrow::Borrow::borrow(&$read)),+)?]
+                    &[$($(std::borrow::Borrow::borrow(&$body),)+)? $($(std::borrow::Borrow::borrow(&$read),)+)?]
                 )?;
-                $(let $body = $crate::capture::Retain::retain(&$body, recorder)?;)+
+                $($(let $body = $crate::capture::Retain::retain(&$body, recorder)?;)+)?
                 $($(let $read = recorder.reading(|recorder| $crate::capture::Retain::retain(&$read, recorder))?;)+)?
                 $(let $other = $crate::capture::Retain::retain(&$other, recorder)?;)*
                 #[allow(unused_variables, reason = "some are the shader's alone")]
                 #[allow(clippy::needless_borrow, reason = "the kernel is shown what it otherwise owns")]
                 let run = move || -> $crate::base::Result<()> {
                     use $crate::capture::See;
-                    $(let $body = $body.see();)+
+                    $($(let $body = $body.see();)+)?
                     $($(let $read = $read.see();)+)?
                     $(let $other = $other.see();)*
-                    $crate::operator::bodies::fork!([$($body),+ $(, $($read),+)?], cpu: $cpu, gpu: $gpu)
+                    $crate::operator::bodies::fork!([$($($body,)+)? $($($read,)+)?], cpu: $cpu, gpu: $gpu)
                 };
                 Ok(run)
             },
             || $crate::operator::bodies::fork!(
-                [$(std::borrow::Borrow::borrow(&$body)),+ $(, $(std::borrow::Borrow::borrow(&$read)),+)?],
+                [$($(std::borrow::Borrow::borrow(&$body),)+)? $($(std::borrow::Borrow::borrow(&$read),)+)?],
                 cpu: $cpu,
                 gpu: $gpu
             ),
         )
     };
-    ([$($body:expr),+], cpu: $cpu:expr, gpu: $gpu:expr) => {
+    ([$($body:expr),+ $(,)?], cpu: $cpu:expr, gpu: $gpu:expr) => {
         match $crate::operator::bodies::place_of(&[$($body),+])? {
             // SAFETY: the views lie inside live storages, have the shapes that the kernel asks for, and no other
             // thread writes to the output.

@@ -1,6 +1,6 @@
 //! Checks of operand dtypes and values for pointwise rows, done before anything is written.
 
-use crate::base::{DType, Dims, Error, Fault, Reduction, Result, Scalar};
+use crate::base::{DType, Device, Dims, Error, Fault, Reduction, Result, Scalar};
 use crate::operator::bodies::{fork, reduce};
 use crate::operator::pointwise::clauses::{NoComplex, Rounds};
 use crate::operator::pointwise::{Class, Operand, Pointwise};
@@ -143,15 +143,22 @@ pub fn improbable(op: &'static str, body: &Body, message: &'static str) -> Resul
         return Ok(());
     }
     let body = &crate::operator::bodies::conj_neg::values(body)?;
-    fork!([body],
-    cpu: {
-        let _ = op;
+    if body.device() == Device::Cpu {
         let once = body.with_layout(body.layout.unexpanded());
         let all = (0..once.layout.ndim()).collect::<Dims>();
-        let end = |fold| Tensor::new(reduce(fold, &once, &all, DType::F64)?).item();
-        let inside = end(Reduction::Min)?.as_f64() >= 0.0 && end(Reduction::Max)?.as_f64() <= 1.0;
-        if inside { Ok(()) } else { Err(Error::runtime(message)) }
-    },
+        let (least, most) = (
+            reduce(Reduction::Min, &once, &all, DType::F64)?,
+            reduce(Reduction::Max, &once, &all, DType::F64)?,
+        );
+        return fork!(reads [least, most], with [],
+        cpu: {
+            let (least, most) = (*least.host()?.ptr.cast::<f64>(), *most.host()?.ptr.cast::<f64>());
+            if least >= 0.0 && most <= 1.0 { Ok(()) } else { Err(Error::runtime(message)) }
+        },
+        gpu: Ok(()));
+    }
+    fork!(reads [body], with [],
+    cpu: Ok(()),
     gpu: {
         let wrong = crate::gpu::Wrong::Values(message);
         let origin = crate::gpu::Origin { op, line: crate::tensor::anomaly::line(), wrong };
