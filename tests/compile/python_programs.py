@@ -1,8 +1,12 @@
 """Small Python functions of all kinds, which must do rewritten and observed what they do as they are."""
 
+import collections
 import contextlib
+import dataclasses
 import functools
 import itertools
+import operator
+import types
 
 PROGRAMS = []
 
@@ -491,3 +495,113 @@ def global_names():
     seen = GLOBAL
     GLOBAL = 5
     return seen
+
+
+@program([3, 1, 2])
+def iterators_that_call(values):
+    return (
+        list(itertools.accumulate(values)),
+        list(itertools.accumulate(values, lambda a, b: a * b)),
+        list(itertools.accumulate([], initial=4)),
+        list(itertools.accumulate([])),
+        list(itertools.starmap(lambda a, b: a - b, [(3, 1), [5, 2]])),
+    )
+
+
+@program({"a": [1, 2], "b": Base(3)})
+def getters(given):
+    first, both = operator.itemgetter("a"), operator.itemgetter("a", "b")
+    return (
+        first(given),
+        len(both(given)),
+        operator.attrgetter("value", "half")(given["b"]),
+        operator.attrgetter("value.real")(given["b"]),
+    )
+
+
+@program([3, -1, 2])
+def orders(values):
+    own = [*values]
+    own.sort(key=lambda x: -x)
+    words = ["ccc", "a", "bb"]
+    words.sort(reverse=True)
+    return own, words, min(values, key=abs), max(values, key=abs), max([], default=7, key=abs), min("bb", "a", key=len)
+
+
+@program()
+def containers_that_count():
+    counts, lists = collections.Counter("abca"), collections.defaultdict(list)
+    counts["z"] += 2
+    lists["x"].append(1)
+    lists["x"] += [2]
+    return counts, counts.most_common(1), dict(lists), sorted(lists["y"]), hash(3), hash((1, None)) == hash((1, None))
+
+
+@dataclasses.dataclass
+class Settings:
+    width: int
+    scale: float = 2.0
+    names: list = dataclasses.field(default_factory=list)
+    seed: dataclasses.InitVar[int] = 5
+    hidden: int = dataclasses.field(default=7, init=False)
+    last: int = dataclasses.field(default=9, kw_only=True)
+
+    def __post_init__(self, seed):
+        self.names.append(seed)
+        self.twice = 2 * self.width
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen(Base):
+    value: int
+    other: object = None
+
+    def sum(self):
+        return self.value + (self.other or 0)
+
+
+@dataclasses.dataclass(slots=True)
+class Slots:
+    value: int
+
+
+@program()
+def data_classes():
+    given = ["given"]
+    one, other = Settings(1), Settings(2, 3.0, given, seed=4, last=1)
+    other.names.append(one.hidden)
+    return one, one.twice, other, given, Frozen(1, other=2).sum(), dataclasses.replace(one, width=5, seed=6), Slots(3)
+
+
+@program()
+def data_classes_called_wrongly():
+    errors = []
+    for args, kwargs in (((), {}), ((1, 2, 3, 4, 5, 6), {}), ((1,), {"width": 2}), ((1,), {"colour": 3})):
+        try:
+            Settings(*args, **kwargs)
+        except TypeError as error:
+            errors.append(str(error))
+    return errors
+
+
+@program(3)
+def name_spaces(x):
+    made = types.SimpleNamespace(a=x, b=[])
+    made.b.append(made.a)
+    made.c = 4
+    return made
+
+
+@program()
+def stacks_of_contexts():
+    left = []
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.suppress(KeyError))
+        stack.callback(left.append, "called")
+        {}["missing"]
+    return left
+
+
+@program([1, 2])
+def bound_by_hand(values):
+    return types.MethodType(lambda own, x: own + [x], values)(3)

@@ -62,3 +62,40 @@ def test_both_are_compared(check, tmp_path):
 
 
 losses = {}
+
+
+MORE = """
+import dataclasses
+import gradiron as torch
+from gradiron import nn
+
+generator = torch.Generator().manual_seed(3)
+outline = nn.Linear(3, 2).to("meta")
+weights = {"weight": torch.randn(2, 3), "bias": torch.zeros(2)}
+
+
+@dataclasses.dataclass
+class Output:
+    mean: torch.Tensor
+    noise: torch.Tensor
+
+
+@torch.compile
+def f(x):
+    y = torch.func.functional_call(outline, weights, (x,))
+    return Output(y.mean(), torch.rand(2, generator=generator))
+
+
+seen = [f(torch.ones(1, 3)).noise for _ in range(5)]
+generator.manual_seed(3)
+assert all(torch.equal(each, torch.rand(2, generator=generator)) for each in seen)
+assert torch._dynamo.explain(f).graph_count == 1
+"""
+
+
+def test_generators_objects_and_tensors_without_memory(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(MORE)
+    environment = {**os.environ, "GRADIRON_COMPILE_CHECK": "1"}
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr

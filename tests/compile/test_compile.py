@@ -45,6 +45,8 @@ def test_options_are_checked_as_by_pytorch():
         torch.compile(f, mode="fast")
     with pytest.raises(RuntimeError, match="Unexpected optimization option nope"):
         torch.compile(f, options={"nope": 1})
+    with pytest.raises(RuntimeError, match="Unexpected type of attr max_autotune, got str should be bool"):
+        torch.compile(f, options={"max_autotune": "yes"})
     with pytest.raises(torch._dynamo.exc.InvalidBackend, match="Invalid backend: 'nope'"):
         torch.compile(f, backend="nope")
     with pytest.raises(NotImplementedError, match="gradiron makes no FX graphs"):

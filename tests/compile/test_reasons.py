@@ -37,6 +37,10 @@ OLD.bytes = array.array("f", [1.0, 2.0])
 STREAM = open(__file__)  # noqa: SIM115
 
 
+class WithSlots:
+    __slots__ = ("value",)
+
+
 class WithOwnGetattribute:
     def __getattribute__(self, name):
         return 3
@@ -223,10 +227,10 @@ def reads_what_it_changed(x):
     return x * len(OLD.values)  # here
 
 
-@case("it changes a list that is older than the call by +=")
+@case("it changes a dict that is older than the call by |=")
 def adds_in_place(x):
-    values = OLD.values
-    values += [1]  # here
+    table = OLD.table
+    table |= {"c": 1}  # here
     return x
 
 
@@ -252,9 +256,9 @@ def changes_a_class(x):
     return x
 
 
-@case("it returns or stores a Plain that it made")
+@case("it returns or stores a WithSlots that it made")
 def returns_an_object(x):
-    return Plain()
+    return WithSlots()
 
 
 @case("'count' of a Plain differs from call to call")

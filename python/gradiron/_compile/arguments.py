@@ -10,8 +10,9 @@ from .. import _core
 from .._core import Tensor
 from .guards import is_constant, quick_kind
 from .live import ReadNumber, is_live, plain
+from .notes import class_dict
 
-__all__ = ["Arguments", "Template"]
+__all__ = ["Arguments", "Template", "is_plain_class"]
 
 
 class Arguments:
@@ -111,6 +112,21 @@ def _fixed(number: Any) -> Any:
     return number.hex() if type(number) is float else number
 
 
+def is_plain_class(kind: type) -> bool:
+    """Return whether objects of a class are nothing but their attributes, as those of most dataclasses."""
+    own = kind.__mro__[:-1]
+    plain_ones = all(class_dict(each) is not None and not each.__dict__.get("__slots__") for each in own)
+    new: Any = kind.__new__
+    return plain_ones and new is object.__new__ and not hasattr(kind, "__del__")
+
+
+def with_attributes(kind: Any, attributes: dict[str, Any]) -> Any:
+    """Return an object of a plain class."""
+    made: Any = object.__new__(kind)
+    made.__dict__.update(attributes)
+    return made
+
+
 class Template:
     """A result with its tensors left out, so that each replay can fill in its own.
 
@@ -182,16 +198,7 @@ class Template:
         if is_constant(value):
             return lambda filled: value
         if isinstance(value, tuple):
-            parts = [self._part(each) for each in value]
-            if kind is tuple:
-                return lambda filled: tuple([part(filled) for part in parts])
-            if hasattr(kind, "_make"):
-                return lambda filled: kind._make([part(filled) for part in parts])
-            if not self.is_fresh(value) and not any(isinstance(each, Tensor) for each in value):
-                return lambda filled: value
-            if hasattr(kind, "n_fields") or kind.__module__.startswith(__name__.partition(".")[0]):
-                return lambda filled: kind([part(filled) for part in parts])
-            raise TypeError(f"{kind.__name__} that it made")
+            return self._tuple(value)
         if self.is_given(value):
             raise TypeError(f"{kind.__name__} that it was given")
         if not self.is_fresh(value):
@@ -205,4 +212,20 @@ class Template:
         if kind in (dict, OrderedDict) and all(map(is_constant, value)):
             pairs = [(key, self._part(each)) for key, each in value.items()]
             return lambda filled: kind((key, part(filled)) for key, part in pairs)
+        if is_plain_class(kind):
+            fields = [(name, self._part(each)) for name, each in vars(value).items()]
+            return lambda filled: with_attributes(kind, {name: part(filled) for name, part in fields})
+        raise TypeError(f"{kind.__name__} that it made")
+
+    def _tuple(self, value: Any) -> Callable[[Sequence[Tensor]], Any]:
+        kind: Any = type(value)
+        parts = [self._part(each) for each in value]
+        if kind is tuple:
+            return lambda filled: tuple([part(filled) for part in parts])
+        if hasattr(kind, "_make"):
+            return lambda filled: kind._make([part(filled) for part in parts])
+        if not self.is_fresh(value) and not any(isinstance(each, Tensor) for each in value):
+            return lambda filled: value
+        if hasattr(kind, "n_fields") or kind.__module__.startswith(__name__.partition(".")[0]):
+            return lambda filled: kind([part(filled) for part in parts])
         raise TypeError(f"{kind.__name__} that it made")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._core import Tensor
+from .._creation import strided
 from .guards import MISSING, matches
 from .known import NEW_ATTRIBUTES, QUICK_ATTRIBUTES, TENSOR_ATTRIBUTES
 from .live import plain
@@ -84,11 +85,11 @@ def _found(o: Observer, value: Any, cls: type, name: str, how: Any) -> Any:
     kind = type(raw)
     if raw is not MISSING and (lookup(kind, "__set__") is not MISSING or lookup(kind, "__delete__") is not MISSING):
         return _by_descriptor(o, value, cls, name, raw)
-    if how not in _GETATTRIBUTES and not isinstance(value, (Tensor, threading.local)):
+    if how not in _GETATTRIBUTES and not isinstance(value, (Tensor, threading.local, types.SimpleNamespace)):
         # C looks in its own places.
         found = getattr(value, name, MISSING)
         if raw is MISSING or found is raw:
-            return o.read("attr", value, name, found)
+            return found if o.is_fresh(value) else o.read("attr", value, name, found)
     own = own_dict(value)
     if own is not None:
         fresh = o.is_fresh(value)
@@ -122,6 +123,9 @@ def _of_tensor(o: Observer, value: Any, name: str) -> Any:
     found = getattr(value, name)
     if name in ("grad", "_grad") or (name not in QUICK_ATTRIBUTES and not isinstance(found, Tensor)):
         o.ask(value)
+    is_new = o.is_fresh(value) and (not isinstance(found, Tensor) or id(found) in o.fresh or id(found) in o.numbers)
+    if name == "_base" and is_new:
+        return found
     if name not in TENSOR_ATTRIBUTES and not (name in NEW_ATTRIBUTES and (o.is_fresh(value) or value.is_leaf)):
         o.stop(f"it reads {name} of a tensor")
     elif isinstance(found, Tensor):
@@ -329,7 +333,7 @@ def set_attr(o: Observer, new: Any, value: Any, name: str) -> None:
     if o.is_fresh(value) and isinstance(value, _core._FunctionBase):
         setattr(value, name, new)
         return
-    if how is not object.__setattr__ and not isinstance(value, (BaseException, threading.local)):
+    if how is not object.__setattr__ and not isinstance(value, (BaseException, threading.local, types.SimpleNamespace)):
         o.stop(f"it sets {name} of a {cls.__name__}")
         setattr(value, name, new)
         return
@@ -377,10 +381,20 @@ def plain_set_attr(o: Observer, new: Any, value: Any, name: str) -> None:
 
 def _set_of_tensor(o: Observer, new: Any, value: Any, name: str) -> None:
     o.use(value)
+    if name == "data" and isinstance(new, Tensor) and _is_same_memory(value, new):
+        return  # `p.data -= …` has written already
     if name != "grad" and not o.is_fresh(value):
         if not (name == "requires_grad" and value.requires_grad is new):
             o.stop(f"it sets {name} of a tensor that is older than the call")
     setattr(value, name, new)
+
+
+def _is_same_memory(value: Tensor, other: Tensor) -> bool:
+    if value.layout is not strided or other.layout is not strided or value.dtype is not other.dtype:
+        return False
+    same = value.shape == other.shape and value.stride() == other.stride() and value.storage_offset() == other.storage_offset()
+    same = same and value.is_conj() == other.is_conj() and value.is_neg() == other.is_neg()
+    return same and value._storage_id() == other._storage_id()
 
 
 def del_attr(o: Observer, value: Any, name: str) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import builtins
+import collections
+import dataclasses
 import functools
 import itertools
 import operator
+import sys
 import types
 import weakref
 from collections import OrderedDict, defaultdict, deque
@@ -53,6 +56,8 @@ def call(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str, An
         for each in function.args:
             o.see(each)
         return call(o, function.func, (*function.args, *args), {**function.keywords, **kwargs})
+    if kind is operator.itemgetter or kind is operator.attrgetter:
+        return _got(o, function, *args)
     if kind is _CACHED:
         return _cached(o, function, args, kwargs)
     if hasattr(kind, "_is_compiled_function"):
@@ -86,6 +91,21 @@ def _cached(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str,
 
 _PACKAGE = __name__.partition(".")[0]
 
+
+def _got(o: Observer, getter: Any, value: Any) -> Any:
+    """Call an `operator.itemgetter` or `operator.attrgetter`."""
+    keys, found = getter.__reduce__()[1], []
+    for key in keys:
+        each = value
+        if isinstance(getter, operator.itemgetter):
+            each = o.item(value, key)
+        else:
+            for name in key.split("."):
+                each = get_attr(o, each, name)
+        found.append(each)
+    return found[0] if len(keys) == 1 else tuple(found)
+
+
 # Functions of Python.
 
 
@@ -107,6 +127,9 @@ def _function(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[st
             o.note_cells(function)
             with o.trust():
                 return function(*args, **kwargs)
+        if _is_of_dataclass(function, args):
+            o.note_cells(function)
+            return _fill(o, function, args, kwargs)
         try:
             with o.trust():
                 made = rewritten(function)
@@ -131,17 +154,46 @@ _GENERATOR = 0x20
 
 
 def _is_generated(function: Any, args: tuple[Any, ...]) -> bool:
-    """Return whether a function was generated for a named tuple or a dataclass, and only stores its arguments."""
-    if function.__code__.co_filename != "<string>" or not args:
+    """Return whether a function was generated for a named tuple, and only stores its arguments."""
+    return (
+        function.__code__.co_filename == "<string>" and function.__name__ == "__new__" and "_tuple_new" in function.__globals__
+    )
+
+
+def _is_of_dataclass(function: Any, args: tuple[Any, ...]) -> bool:
+    """Return whether a function is the `__init__` that was generated for the dataclass of its first argument."""
+    if function.__code__.co_filename != "<string>" or function.__name__ != "__init__" or not args:
         return False
-    if function.__name__ == "__new__":
-        return "_tuple_new" in function.__globals__
     cls = type(args[0])
-    fields = cls.__dict__.get("__dataclass_fields__")
-    if function.__name__ != "__init__" or fields is None or cls.__dict__.get("__init__") is not function:
+    if "__dataclass_fields__" not in cls.__dict__ or cls.__dict__.get("__init__") is not function:
         return False
-    own = lookup(cls, "__setattr__") is object.__setattr__ and lookup(cls, "__post_init__") is MISSING
-    return own and all(type(field.default_factory).__name__ == "_MISSING_TYPE" for field in fields.values())
+    return lookup(cls, "__setattr__") is object.__setattr__ or cls.__dict__["__dataclass_params__"].frozen
+
+
+def _fill(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Do what the `__init__` of a dataclass does."""
+    own, *given = args
+    code, missing = function.__code__, dataclasses.MISSING
+    names = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+    positional, defaults = names[: code.co_argcount - 1], function.__defaults__ or ()
+    values = dict(zip(positional[len(positional) - len(defaults) :], defaults, strict=True))
+    values |= function.__kwdefaults__ or {}
+    bound = dict(zip(positional, given, strict=False))
+    values |= bound | kwargs
+    if len(given) > len(positional) or bound.keys() & kwargs.keys() or values.keys() != set(names):
+        function(*args, **kwargs)  # it says what is wrong with its arguments
+    after = []
+    for field in own.__dataclass_fields__.values():
+        kind = field._field_type.name
+        value = values.get(field.name, field.default)
+        if type(value).__name__ == "_HAS_DEFAULT_FACTORY_CLASS" or (value is missing and not field.init):
+            value = missing if field.default_factory is missing else o.call(field.default_factory)
+        if kind == "_FIELD_INITVAR":
+            after.append(value)
+        elif kind == "_FIELD" and value is not missing and (field.init or field.default_factory is not missing):
+            object.__setattr__(own, field.name, value)
+    if lookup(type(own), "__post_init__") is not MISSING:
+        o.call(get_attr(o, own, "__post_init__"), *after)
 
 
 _units: dict[tuple[int, int], tuple[Any, Any, frozenset[str]]] = {}
@@ -195,6 +247,11 @@ _WALKED: dict[Any, int] = {
     enumerate: 1, deque: 1, itertools.repeat: 0, itertools.count: 0, itertools.islice: 1, itertools.permutations: 1,
     itertools.combinations: 1,
 }  # fmt: skip
+# What these make is their arguments, for later use.
+_BUNDLES = (
+    _core.device, _core.dtype, super, staticmethod, classmethod, property, functools.partial, types.MethodType,
+    types.SimpleNamespace, operator.itemgetter, operator.attrgetter,
+)  # fmt: skip
 _NUMBERS = (int, float, bool, complex, str, bytes, range, slice, object)
 
 
@@ -215,7 +272,7 @@ def _class(o: Observer, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     if isinstance(made, cls) and o.is_fresh(made):
         if isinstance(init, types.FunctionType):
             o.call(init, made, *args, **kwargs)
-        elif init is not object.__init__ and issubclass(cls, (BaseException, *_CONTAINERS)):
+        elif init is not object.__init__:
             init(made, *args, **kwargs)
     return made
 
@@ -237,8 +294,8 @@ def _known_class(o: Observer, cls: Any, args: tuple[Any, ...], kwargs: dict[str,
         return o.make(cls(*[containers.walked(o, each) for each in args[:walks]], *args[walks:], **kwargs))
     if cls is defaultdict:
         return o.make(cls(*args[:1], *[containers.walked(o, each) for each in args[1:]], **kwargs))
-    if cls is map or cls is filter:
-        return o.make((_map if cls is map else _filter)(o, *args))
+    if cls in _CALLERS:
+        return o.make(_CALLERS[cls](o, *args, **kwargs))
     if cls in _NUMBERS and len(args) == 1 and isinstance(args[0], Tensor):
         return _number(o, cls, args[0])
     if cls in (int, float, bool) and len(args) == 1 and not kwargs and is_live(args[0]):
@@ -252,7 +309,7 @@ def _known_class(o: Observer, cls: Any, args: tuple[Any, ...], kwargs: dict[str,
                 what = "reads the elements of a tensor" if isinstance(each, Tensor) else f"gets a {type(each).__name__}"
                 o.stop(f"{cls.__name__}() {what}")
         return o.make(cls(*args, **kwargs))
-    if cls in (_core.device, _core.dtype, super, staticmethod, classmethod, property, functools.partial):
+    if cls in _BUNDLES:
         return o.make(cls(*map(plain_inside, args), **kwargs))
     return MISSING
 
@@ -299,6 +356,25 @@ def _filter(o: Observer, function: Any, source: Any) -> Any:
     for each in containers.walked(o, source):
         if o.tested(each if function is None else o.call(function, each)):
             yield each
+
+
+def _accumulate(o: Observer, source: Any, func: Any = None, *, initial: Any = None) -> Any:
+    values = iter(containers.walked(o, source))
+    total = next(values, MISSING) if initial is None else initial
+    if total is MISSING:
+        return
+    yield total
+    for each in values:
+        total = o.binary("+", total, each) if func is None else o.call(func, total, each)
+        yield total
+
+
+def _starmap(o: Observer, function: Any, source: Any) -> Any:
+    for given in containers.walked(o, source):
+        yield o.call(function, *containers.walked(o, given))
+
+
+_CALLERS: dict[Any, Any] = {map: _map, filter: _filter, itertools.accumulate: _accumulate, itertools.starmap: _starmap}
 
 
 def _is_plain(value: Any) -> bool:
@@ -428,8 +504,9 @@ def _method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, 
     if isinstance(owner, Tensor):
         return _of_tensor(o, function, owner, name, args, kwargs)
     if kind in PURE_METHODS or (kind is type and owner in PURE_METHODS):
-        given = [containers.walked(o, each) for each in args] if name == "join" else args
-        if not all(map(o.is_printable, args)) and name != "join" and not isinstance(owner, (tuple, frozenset)):
+        walks = name == "join" or (name == "__new__" and owner in (tuple, frozenset))
+        given = [each if isinstance(each, type) else containers.walked(o, each) for each in args] if walks else args
+        if not walks and not all(map(o.is_printable, args)) and not isinstance(owner, (tuple, frozenset)):
             o.stop(f"it calls {name}() with a {', '.join(type(each).__name__ for each in args)}")
         return o.make(function(*given, **kwargs))
     if isinstance(owner, (list, dict, set, deque)):
@@ -508,6 +585,7 @@ def _made(o: Observer, value: Any) -> Any:
         if id(value) not in o.numbers:
             o.fresh[id(value)] = value
     elif isinstance(value, tuple):
+        o.make(value)
         for each in value:
             _made(o, each)
     elif isinstance(value, (list, dict)):
@@ -599,16 +677,18 @@ def _least(name: str) -> Any:
 
     def least(o: Observer, *args: Any, **kwargs: Any) -> Any:
         values = list(containers.walked(o, args[0])) if len(args) == 1 else list(args)
+        key = kwargs.pop("key", None)
         if any(map(is_live, values)):
-            found = o.tape.call(function, tuple(values)) if not kwargs and len(values) > 1 else MISSING
+            found = o.tape.call(function, tuple(values)) if not kwargs and key is None and len(values) > 1 else MISSING
             if found is not MISSING:
                 return found
             values = [plain(each) for each in values]
             args = (values,) if len(args) == 1 else tuple(values)
-        if not all(map(is_constant, values)):
+        keys = values if key is None else [plain(o.call(key, each)) for each in values]
+        if not all(map(is_constant, keys)):
             o.stop(f"it calls {name}() of tensors or objects")
-        if kwargs.get("key") is not None:
-            o.stop(f"it calls {name}() with a key")
+        if key is not None and values:
+            return values[function(range(len(values)), key=keys.__getitem__)]
         return function(values, **kwargs) if len(args) == 1 else function(*values, **kwargs)
 
     return least
@@ -671,6 +751,18 @@ def _reduce(o: Observer, function: Any, source: Any, *start: Any) -> Any:
     return made
 
 
+def _count(o: Observer, counts: Any, source: Any) -> None:
+    """What `collections.Counter` does."""
+    for each in containers.walked(o, source):
+        o.set_item(containers.method(o, counts.get, counts, "get", (each, 0), {}) + 1, counts, each)
+
+
+def _hash(o: Observer, value: Any) -> int:
+    if not is_constant(value):
+        o.stop(f"it calls hash() of a {type(value).__name__}")
+    return hash(value)
+
+
 def _vars(o: Observer, value: Any) -> Any:
     return get_attr(o, value, "__dict__")
 
@@ -710,6 +802,9 @@ _HANDLERS: dict[Any, Any] = {
     repr: _repr("repr"),
     format: _repr("format"),
     functools.reduce: _reduce,
+    hash: _hash,
+    sys.exc_info: lambda o: sys.exc_info(),
+    collections._count_elements: _count,  # type: ignore[attr-defined]
     operator.getitem: lambda o, value, key: o.item(value, key),
     operator.not_: lambda o, value: not o.tested(value),
     operator.truth: lambda o, value: bool(o.tested(value)),

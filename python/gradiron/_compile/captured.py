@@ -19,7 +19,7 @@ from .observer import Observer
 from .places import KINDS, Place, can_be_new, is_like
 from .tape import Track
 
-__all__ = ["NO_NUMBERS", "Captured", "Difference", "Found", "Given", "described", "still_reachable"]
+__all__ = ["NO_NUMBERS", "Captured", "Difference", "Found", "Given", "described", "forget_dead", "still_reachable"]
 
 
 class Difference:
@@ -100,8 +100,10 @@ class Captured:
         live = set(program.numbers) - observer.fixed
         for number, (owner, key, value) in enumerate(observer.live_numbers):
             if number not in live and owner is not None:
-                observer.reads["item", id(owner), key] = (owner, value)
+                name, expected = (key, value) if type(key) is not tuple else (key[0], whole_tuple(observer, owner, key[0]))
+                observer.reads["item", id(owner), name] = (owner, expected)
         self.live = [(owner, key) for owner, key, _ in observer.live_numbers] if program.numbers else []
+        self.has_tuples = any(type(key) is tuple for _, key in self.live)
         for number in program.used:
             # The program compares all of these but the class by itself.
             tensor = observer.known[number]
@@ -201,7 +203,7 @@ class Captured:
         """Return what the core needs to replay this without Python; `None` if it cannot."""
         if self.effects or self.asked or self.registry is not None or self.result.outline is None:
             return None
-        if self.places or self.track is not None:
+        if self.places or self.track is not None or self.has_tuples:
             return None
         return (self.program, self.guards, self.live, self.pinned, self.result.outline)
 
@@ -322,7 +324,7 @@ class Captured:
                 return self._failed_check(values) if failed is None else self._failed(failed)
         numbers: list[float] = []
         for owner, key in self.live:
-            number = owner.get(key) if owner is not None else values[key]
+            number = number_at(owner, key) if owner is not None else values[key]
             if type(number) is int and owner is None and abs(number) <= _EXACT:
                 number = float(number)
             if type(number) is not float:
@@ -356,6 +358,21 @@ _SHARED = Difference("which lists and dicts among the arguments are the same", "
 _EXACT = 2**53
 
 
+def number_at(owner: dict[Any, Any], key: Any) -> Any:
+    """Return what a parameter group holds under a name; of a name and an index, the part of a tuple."""
+    if type(key) is not tuple:
+        return owner.get(key)
+    found = owner.get(key[0])
+    return found[key[1]] if type(found) is tuple and len(found) > key[1] else None
+
+
+def whole_tuple(observer: Observer, owner: Any, name: Any) -> tuple[float, ...]:
+    """Return the tuple whose parts a call read as live numbers."""
+    return tuple(
+        [value for other, key, value in observer.live_numbers if other is owner and type(key) is tuple and key[0] == name]
+    )
+
+
 def _mark(key: Any) -> Any:
     return key if isinstance(key, (str, int, bool, type(None))) else id(key)
 
@@ -365,6 +382,9 @@ def held_by(observer: Observer) -> dict[int, int]:
     held: dict[int, int] = {}
     for owner, expected in observer.reads.values():
         for each in (owner, expected):
+            held[id(each)] = held.get(id(each), 0) + 1
+    for cell, before in observer.cells.values():
+        for each in (cell, before):
             held[id(each)] = held.get(id(each), 0) + 1
     return held
 
@@ -383,14 +403,26 @@ def still_reachable(observer: Observer) -> list[Tensor]:
     return found
 
 
+def forget_dead(observer: Observer) -> None:
+    """Drop the reads of what only the notes hold: the call made it, so the next call cannot reach it."""
+    while True:
+        held = held_by(observer)
+        dead = [mark for mark, read in observer.reads.items() if _is_dead(read, held)]
+        for mark in dead:
+            del observer.reads[mark]
+        if not dead:
+            return
+
+
+def _is_dead(read: tuple[Any, Any], held: dict[int, int]) -> bool:
+    # The other references are those of this tuple's name and of the call.
+    return sys.getrefcount(read[0]) <= held[id(read[0])] + 1
+
+
 def ordered(observer: Observer) -> list[tuple[str, Any, Any, Any]]:
-    """Return the reads of a call, those of one object side by side, without those of objects that only the notes hold."""
-    held = held_by(observer)
+    """Return the reads of a call, those of one object side by side."""
     groups: dict[int, list[tuple[str, Any, Any, Any]]] = {}
     for (kind, _, key), (owner, expected) in observer.reads.items():
-        # Nobody else holds it, so the next call cannot reach it: it was made by this one. Two more references are this loop's.
-        if sys.getrefcount(owner) <= held[id(owner)] + 2:
-            continue
         groups.setdefault(id(owner), []).append((kind, owner, key, expected))
     return [read for group in groups.values() for read in group]
 

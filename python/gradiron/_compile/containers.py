@@ -15,7 +15,7 @@ from .live import LiveNumber, plain, plain_inside
 if TYPE_CHECKING:
     from .observer import Observer
 
-__all__ = ["del_item", "get_item", "method", "note_len", "read_inside", "set_item", "walked"]
+__all__ = ["append_each", "del_item", "get_item", "method", "note_len", "read_inside", "set_item", "walked"]
 
 _DICTS = (dict, OrderedDict, defaultdict)
 _VIEWS: Any = (type({}.keys()), type({}.values()), type({}.items()), type(OrderedDict().keys()), type(OrderedDict().values()),
@@ -98,7 +98,7 @@ def read_inside(o: Observer, value: Any) -> None:
         o.note_elements(value)
         for each in value:
             read_inside(o, each)
-    elif isinstance(value, tuple):
+    elif isinstance(value, tuple) or (type(value) is deque and o.is_fresh(value)):
         for each in value:
             read_inside(o, each)
     elif type(value) in _DICTS:
@@ -162,6 +162,8 @@ def get_item(o: Observer, value: Any, key: Any) -> Any:
     if kind in (tuple, str, bytes, range) or isinstance(value, _core.Sizes):
         return value[key]
     if kind in (list, *_DICTS):
+        if kind is defaultdict and o.is_fresh(value) and key not in value and value.default_factory is not None:
+            value[key] = o.call(value.default_factory)
         if o.is_fresh(value) or id(value) in o.containers:
             found = value[key]
             return o.make(found) if isinstance(key, slice) else found
@@ -205,6 +207,8 @@ def _dict_item(o: Observer, value: dict[Any, Any], key: Any) -> Any:
     found = dict.get(value, key, MISSING)
     if type(found) is float and _is_group(value) and not o.is_place("item", value, key):
         return o.live(value, key, found)
+    if type(found) is tuple and _is_group(value) and (id(value), key) not in o.written and _are_floats(found):
+        return _live_tuple(o, value, key, found)
     found = o.read("item", value, key, found)
     if found is MISSING and isinstance(value, defaultdict) and value.default_factory is not None:
         o.note("attr", value, "default_factory", value.default_factory)
@@ -212,6 +216,15 @@ def _dict_item(o: Observer, value: dict[Any, Any], key: Any) -> Any:
         set_item(o, made, value, key)
         return made
     return value[key] if found is MISSING else found
+
+
+def _live_tuple(o: Observer, own: dict[Any, Any], key: Any, values: tuple[float, ...]) -> tuple[float, ...]:
+    """Return floats such as `betas` as numbers that each replay reads anew."""
+    return tuple([o.live(own, (key, at), each) for at, each in enumerate(values)])
+
+
+def _are_floats(values: tuple[Any, ...]) -> bool:
+    return bool(values) and all(type(each) is float for each in values)
 
 
 def set_item(o: Observer, new: Any, value: Any, key: Any) -> None:
@@ -298,8 +311,9 @@ def method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, .
         for each in args:
             note_pairs(o, each)
         given = tuple(walked(o, each) for each in args)
-    if name == "sort" and (kwargs.get("key") is not None or not all(map(is_constant, owner))):
-        o.stop("it sorts a list by a key, or of objects")
+    if name == "sort" and o.is_fresh(owner):
+        owner[:] = o.call(sorted, owner, **kwargs)
+        return None
     if name in ("index", "count", "remove", "__contains__") and isinstance(owner, (list, deque)):
         if not all(_compares_plainly(each) for each in (*owner, *args)):
             o.stop(f"it calls {name}() of a list of tensors or objects")
@@ -312,6 +326,8 @@ def method(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, .
         return _of_list(o, function, owner, name, given, kwargs)
     if name == "__len__":
         note_len(o, owner)
+    elif name == "append" and type(owner) is deque:
+        o.store("append", owner, None, plain(args[0]), True)
     else:
         o.stop(f"it calls {name}() of a {type(owner).__name__} that is older than the call")
     return function(*given, **kwargs)
@@ -334,6 +350,9 @@ def _of_list(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any,
         return None
     if name == "__len__":
         note_len(o, owner)
+    elif name == "extend":
+        append_each(o, owner, args[0])
+        return None
     elif name == "append":
         o.store("append", owner, None, plain(args[0]) if type(args[0]) is LiveNumber else args[0], True)
     elif name in ("add", "discard") and is_constant(args[0]) and (args[0] in owner) is (name == "add"):
@@ -341,6 +360,12 @@ def _of_list(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any,
     else:
         o.stop(f"it calls {name}() of a {type(owner).__name__} that is older than the call")
     return function(*args, **kwargs)
+
+
+def append_each(o: Observer, owner: list[Any], source: Any) -> None:
+    """Append what is iterated over to a list that is older than the call."""
+    for each in list(walked(o, source)):
+        method(o, owner.append, owner, "append", (each,), {})
 
 
 # What these give back is new.
@@ -373,6 +398,8 @@ def _live_copy(o: Observer, own: dict[Any, Any]) -> dict[Any, Any]:
     for key, value in own.items():
         if type(value) is float and not o.is_place("item", own, key):
             made[key] = o.live(own, key, value)
+        elif type(value) is tuple and _are_floats(value) and (id(own), key) not in o.written:
+            made[key] = _live_tuple(o, own, key, value)
         else:
             made[key] = o.read("item", own, key, value)
     return made

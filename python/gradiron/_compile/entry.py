@@ -12,15 +12,23 @@ from .settings import BACKENDS, MODES, default_backend
 
 __all__ = ["check_options", "compile_with"]
 
-_OPTIONS = frozenset(
-    """
-    triton.cudagraphs triton.cudagraph_trees triton.unique_kernel_names max_autotune max_autotune_gemm
-    max_autotune_pointwise max_autotune_gemm_backends coordinate_descent_tuning epilogue_fusion prologue_fusion
-    shape_padding fallback_random trace.enabled trace.graph_diagram trace.save_real_tensors guard_filter_fn
-    fx_graph_cache freezing cpp_wrapper debug cpp.threads size_asserts dce inplace_buffers allow_buffer_reuse
-    benchmark_kernel aggressive_fusion cpp.simdlen compile_threads
-    """.split()
-)
+# Options of PyTorch's compiler that are accepted, and the types of their values.
+_OPTIONS: dict[str, type] = {
+    **dict.fromkeys(
+        """
+        triton.cudagraphs triton.cudagraph_trees triton.unique_kernel_names max_autotune max_autotune_gemm
+        max_autotune_pointwise coordinate_descent_tuning epilogue_fusion prologue_fusion shape_padding fallback_random
+        trace.enabled trace.graph_diagram trace.save_real_tensors fx_graph_cache freezing cpp_wrapper debug size_asserts dce
+        inplace_buffers allow_buffer_reuse benchmark_kernel aggressive_fusion
+        """.split(),
+        bool,
+    ),
+    "max_autotune_gemm_backends": str,
+    "compile_threads": int,
+    "cpp.threads": int,
+    "cpp.simdlen": object,
+    "guard_filter_fn": object,
+}
 
 
 def check_options(fullgraph: Any, dynamic: Any, backend: Any, mode: Any, options: Any) -> str:
@@ -36,9 +44,13 @@ def check_options(fullgraph: Any, dynamic: Any, backend: Any, mode: Any, options
         raise InvalidBackend(backend)
     if mode is not None and mode not in MODES:
         raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(MODES)}")
-    for option in options or ():
-        if option.replace("-", "_") not in _OPTIONS:
+    for option, value in (options or {}).items():
+        kind = _OPTIONS.get(option.replace("-", "_"))
+        if kind is None:
             raise RuntimeError(f"Unexpected optimization option {option}, known options are {sorted(_OPTIONS)}")
+        if not isinstance(value, kind):
+            words = f"got {type(value).__name__} should be {kind.__name__}"
+            raise RuntimeError(f"Unexpected type of attr {option}, {words}")
     return str(backend)
 
 

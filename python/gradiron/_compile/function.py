@@ -16,9 +16,10 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from ..amp.autocast_mode import clear_autocast_cache
 from . import calls
 from .arguments import Arguments, Template
-from .captured import NO_NUMBERS, Captured, Difference, Given, still_reachable
+from .captured import NO_NUMBERS, Captured, Difference, Given, forget_dead, still_reachable
 from .check import compare_both
 from .errors import Unsupported
 from .guards import MISSING, cell_contents, matches, thread_state
@@ -37,7 +38,20 @@ __all__ = ["CompiledFunction", "compiled_functions", "reset"]
 # functions that C calls are looked for; how many kinds of arguments are remembered, and how many places.
 _DIFFERS, _FAILS, _FOUND, _SEEN, _PLACES = 8, 3, 64, 256, 1024
 
+# One call of the process is captured at a time: what is observed, and functions whose code is changed meanwhile, are shared.
+_capturing = threading.Lock()
+
 _compiled: Any = None
+
+
+def _begin_anew() -> None:
+    """In a forked process, forget that a thread of the other one may have been capturing."""
+    global _capturing
+    _capturing = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 def compiled_functions() -> list[CompiledFunction]:
@@ -78,7 +92,6 @@ class CompiledFunction:
         self.limit = limit
         self.fuses = fuses
         self.name = name or getattr(function, "__qualname__", type(function).__name__)
-        self.lock = threading.Lock()
         self.direct = _core.DirectReplays()
         self.forget()
 
@@ -189,6 +202,11 @@ class CompiledFunction:
             if len(self.differed) > _SEEN:
                 self.differed.popitem(last=False)
             if self.differed[mark] >= _DIFFERS:
+                if not self.replays:
+                    # Captures that never fitted would only be compared in vain.
+                    self.captures[key] = []
+                    self._set_direct(key)
+                    del self.captures[key]
                 self._say(key, Reason(f"{why.words} differs from call to call"), final=True)
         if stance.forced == "fail_on_recompile" and self.captures:
             raise RuntimeError(
@@ -197,12 +215,13 @@ class CompiledFunction:
             )
         if stance.forced == "eager_on_recompile" and self.captures:
             return self.function(*args, **kwargs)
-        if self.eager.get(key, 0) >= _FAILS or sys.getprofile() is not None or not self.lock.acquire(blocking=False):
+        lock = _capturing
+        if self.eager.get(key, 0) >= _FAILS or sys.getprofile() is not None or not lock.acquire(blocking=False):
             return self.function(*args, **kwargs)
         try:
             return self._capture(key, arguments, args, kwargs)
         finally:
-            self.lock.release()
+            lock.release()
 
     def _say(self, key: Any, reason: Reason, final: bool = False) -> None:
         """Note why the function ran as it is."""
@@ -222,6 +241,8 @@ class CompiledFunction:
         observer = Observer(arguments.tensors, arguments.containers, self.fullgraph, places)
         with _installed(self.found.values(), observer):
             if observer.reason is None:
+                # Replays convert weights anew, so no converted ones come in, and none go out.
+                clear_autocast_cache()
                 _core.begin_capture(True)
                 observer.on_stop = _core.discard_capture
                 observer.begin()
@@ -237,6 +258,7 @@ class CompiledFunction:
                 raise error.with_traceback(_without_own_frames(error.__traceback__)) from error.__cause__
             finally:
                 observer.end()
+                clear_autocast_cache()
         new = [code for code in observer.found if id(code) not in self.found]
         if observer.found and new and len(self.found) < _FOUND:
             self.found.update((id(code), code) for code in new)
@@ -277,7 +299,7 @@ class CompiledFunction:
             return
         try:
             self._check_end(key)
-            effects = [*observer.effects, *_changed_names(observer)]
+            effects = [*observer.last_stores(), *_changed_names(observer)]
             nodes = [node for owner, node, _ in observer.live_numbers if owner is None]
             try:
                 asks = (observer.is_fresh, lambda value: id(value) in observer.containers, nodes)
@@ -298,7 +320,11 @@ class CompiledFunction:
             observer.changed.clear()
             observer.effects.clear()
             del result, effects
+            forget_dead(observer)
+            # What only cycles hold does not outlive the call. All that it made is young, because no collection ran meanwhile.
+            gc.collect(0)
             observer.known = [*given.tensors, *still_reachable(observer)]
+            forget_dead(observer)
             program = _core.end_program(observer.known, results, len(given.tensors), self.fuses)
             captured = Captured(observer, arguments, given, places, program, made, stores, track)
         except (_Refused, RuntimeError) as error:

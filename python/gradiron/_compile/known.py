@@ -52,9 +52,9 @@ KIND_CHANGES = frozenset(
 _REFUSED_CORE = frozenset(
     """
     set_default_dtype set_warn_always set_num_threads to_dlpack from_dlpack from_numpy register set_without_rules
-    set_version set_anomaly set_fwd_grad_enabled queue_callback keep_tensors watch_writes get_num_threads
+    set_version set_anomaly queue_callback keep_tensors watch_writes get_num_threads
     is_warn_always_enabled swap_contents resize_storage move_storage to_bytes from_bytes crc32 begin_capture end_capture
-    discard_capture profiler_start profiler_stop profiler_clock profiler_mark expect_overrides set_override_modes
+    discard_capture profiler_start profiler_stop profiler_clock expect_overrides set_override_modes
     set_thread_device global_generator shared live_nodes storage_holders has_edge end_program increment_version
     """.split()
 )

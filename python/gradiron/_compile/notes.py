@@ -14,7 +14,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .._creation import strided
-from .._types import Size
+from .._types import Size, named_kind, named_result
 from .errors import Unsupported
 from .guards import MISSING, cell_contents, fingerprint, matches
 from .live import LIVE, LiveNumber, ReadNumber, is_live, plain, value_of
@@ -188,7 +188,7 @@ class Notes:
         """Note that a function of Python is called: give up if it is neither rewritten nor the compiler's own, which is
         returned."""
         code = frame.f_code
-        if id(code) in _rewritten or code.co_filename.startswith(_OWN):
+        if id(code) in _rewritten or code.co_filename.startswith(_OWN) or _makes_named_tuple(frame):
             return True
         if self.trusted:
             return False
@@ -297,7 +297,8 @@ class Notes:
     def note_cells(self, function: types.FunctionType) -> None:
         """Note what a function is, and what its closure holds."""
         code = function.__code__
-        self.note("attr", function, "__code__", code)
+        # A function that C calls has its rewritten code in place.
+        self.note("attr", function, "__code__", is_rewritten(code) or code)
         self.note("attr", function, "__defaults__", function.__defaults__)
         self.note("attr", function, "__kwdefaults__", function.__kwdefaults__)
         for value in function.__defaults__ or ():
@@ -317,7 +318,12 @@ class Notes:
         if id(own) in self.fresh or id(own) in self.containers:
             return
         values = tuple(own.values())
-        self.note("dict", own, None, (tuple(own), values))
+        if id(own) in self.changed:
+            self.note_keys(own)
+            for key, value in own.items():
+                self.note("item", own, key, value)
+        else:
+            self.note("dict", own, None, (tuple(own), values))
         for value in (*own, *values):
             self.see(value)
 
@@ -499,6 +505,22 @@ class Notes:
             self.grown.add(id(owner))
         self.effects.append((kind, owner, key, value))
 
+    def last_stores(self) -> list[tuple[str, Any, Any, Any]]:
+        """Return the stores without those that later ones undo: of several into one place the last, and none that puts back
+        what the call found there."""
+        last: dict[tuple[str, int, Any], tuple[str, Any, Any, Any]] = {}
+        for number, (kind, owner, key, value) in enumerate(self.effects):
+            mark = (kind, id(owner), number if kind == "append" else key)
+            last.pop(mark, None)
+            last[mark] = (kind, owner, key, value)
+        reads = {"set_item": "item", "set_attr": "attr"}
+        kept = []
+        for (kind, _, _), store in last.items():
+            before = self.reads.get((reads.get(kind, ""), id(store[1]), store[2]))
+            if before is None or before[1] is not store[3]:
+                kept.append(store)
+        return kept
+
 
 class _Found:
     """What a call finds at a place.
@@ -534,10 +556,16 @@ def _parts(value: Any, tensors: list[Tensor], containers: list[Any]) -> bool:
 _EXACT = 2.0**53
 
 
-# What `torch.Size` does reads nothing but itself, and C calls it to show one.
-for _function in vars(Size).values():
+# What `torch.Size` does, and making a named tuple, reads nothing but what they are given; C calls them.
+for _function in (*vars(Size).values(), named_kind, named_result):
+    _function = getattr(_function, "__func__", _function)
     if isinstance(_function, types.FunctionType):
         observe_code(_function.__code__, _function.__code__)
+
+
+def _makes_named_tuple(frame: types.FrameType) -> bool:
+    """Return whether it is the `__new__` that was generated for a named tuple."""
+    return frame.f_code.co_filename == "<string>" and "_tuple_new" in frame.f_globals
 
 
 _OF_ABC = frozenset((abc.ABCMeta.__instancecheck__.__code__, abc.ABCMeta.__subclasscheck__.__code__))

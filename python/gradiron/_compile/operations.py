@@ -120,6 +120,9 @@ def inplace(o: Observer, sign: str, left: Any, right: Any) -> Any:
     if isinstance(left, Tensor):
         _note_operands(o, (), left, right)
         return INPLACE[sign](left, right)
+    if type(left) is list and sign == "+" and not o.is_fresh(left) and id(left) not in o.containers:
+        containers.append_each(o, left, right)
+        return left
     if isinstance(left, (list, dict, set)) and not o.is_fresh(left):
         o.stop(f"it changes a {type(left).__name__} that is older than the call by {sign}=")
     if isinstance(left, list):

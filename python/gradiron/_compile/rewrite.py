@@ -31,6 +31,17 @@ _SINGLETONS = (None, True, False, ...)
 _OF_FRAMES = ("vars", "dir", "eval", "exec", "globals", "breakpoint")
 
 
+def _placed(node: Any, at: Any) -> Any:
+    """Give a node the place of another, more quickly than `ast.copy_location`."""
+    node.lineno, node.col_offset, node.end_lineno, node.end_col_offset = (
+        at.lineno,
+        at.col_offset,
+        at.end_lineno,
+        at.end_col_offset,
+    )
+    return node
+
+
 def rewrite(code: types.CodeType, module: dict[str, Any], unit: Any) -> tuple[types.CodeType, frozenset[str]]:
     """Return the rewritten code of a function, and the global names that it stores.
 
@@ -47,7 +58,7 @@ def rewrite(code: types.CodeType, module: dict[str, Any], unit: Any) -> tuple[ty
     made = rewriter.unit(node)
     try:
         new = compiled(made, code, set())
-    except (SyntaxError, ValueError, RecursionError) as error:
+    except (SyntaxError, TypeError, ValueError, RecursionError) as error:
         raise Unrewritable(f"its rewritten form does not compile: {error}") from None
     prefix = getattr(new, "co_qualname", None)
     name = getattr(code, "co_qualname", None)
@@ -160,9 +171,9 @@ class _Rewriter(ast.NodeTransformer):
         unit = ast.Attribute(ast.Constant(_UNIT), method, ast.Load())
         given: list[Any] = [arg if isinstance(arg, ast.AST) else ast.Constant(arg) for arg in args]
         made = ast.Call(unit, given, [])
-        for part in (unit.value, unit, *(new for new, arg in zip(given, args, strict=True) if new is not arg), made):
-            ast.copy_location(part, at)
-        return made
+        for part in (unit.value, unit, *(new for new, arg in zip(given, args, strict=True) if new is not arg)):
+            _placed(part, at)
+        return _placed(made, at)
 
     def temporary(self) -> str:
         self.temporaries += 1
@@ -205,15 +216,15 @@ class _Rewriter(ast.NodeTransformer):
             if keywords is not None:
                 at = 1 if _is_docstring(node.body[0]) else 0
                 call = self.run(node.body[0], "made", self.load(node.body[0], keywords.arg))
-                node.body.insert(at, ast.copy_location(ast.Expr(call), call))
+                node.body.insert(at, _placed(ast.Expr(call), call))
         self.scopes.pop()
         return node
 
     def load(self, at: ast.AST, name: str) -> ast.Name:
-        return ast.copy_location(ast.Name(name, ast.Load()), at)
+        return _placed(ast.Name(name, ast.Load()), at)
 
     def store(self, at: ast.AST, name: str) -> ast.Name:
-        return ast.copy_location(ast.Name(name, ast.Store()), at)
+        return _placed(ast.Name(name, ast.Store()), at)
 
     def statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
         made: list[ast.stmt] = []
@@ -237,7 +248,7 @@ class _Rewriter(ast.NodeTransformer):
             if arg is not None:
                 arg.annotation = None
         self.function(node)
-        made = ast.copy_location(ast.Attribute(ast.copy_location(ast.Constant(_UNIT), node), "made", ast.Load()), first or node)
+        made = _placed(ast.Attribute(_placed(ast.Constant(_UNIT), node), "made", ast.Load()), first or node)
         node.decorator_list = [*marks, made]
         return node
 
@@ -293,7 +304,7 @@ class _Rewriter(ast.NodeTransformer):
         if name == "super" and plain:
             return self.super_call(node)
         if name == "locals" and plain:
-            return self.run(node, "locals", self.visit(function), ast.copy_location(
+            return self.run(node, "locals", self.visit(function), _placed(
                 ast.Call(self.load(node, "locals"), [], []), node))  # fmt: skip
         if name in _OF_FRAMES and (plain or name in ("eval", "exec")):
             raise Unrewritable(f"it calls {name}() in line {node.lineno}")
@@ -303,7 +314,7 @@ class _Rewriter(ast.NodeTransformer):
             value = self.visit(keyword.value)
             if keyword.arg is None:
                 value = self.run(keyword.value, "double_star", value)
-            made.keywords.append(ast.copy_location(ast.keyword(keyword.arg, value), keyword))
+            made.keywords.append(_placed(ast.keyword(keyword.arg, value), keyword))
         return made
 
     def super_call(self, node: ast.Call) -> Any:
@@ -358,20 +369,20 @@ class _Rewriter(ast.NodeTransformer):
             value = self.visit(right)
             if number + 1 < len(node.ops) and not isinstance(value, ast.Constant):
                 name = self.temporary()
-                value = ast.copy_location(ast.NamedExpr(self.store(right, name), value), right)
+                value = _placed(ast.NamedExpr(self.store(right, name), value), right)
                 following: Any = self.load(right, name)
             else:
                 following = value
             part = self.compare(node, op, left, value)
             parts.append(part if number + 1 == len(node.ops) else self.run(node, "tested", part))
             left = following
-        return ast.copy_location(ast.BoolOp(ast.And(), parts), node)
+        return _placed(ast.BoolOp(ast.And(), parts), node)
 
     def compare(self, at: ast.AST, op: ast.cmpop, left: Any, right: Any) -> Any:
         if isinstance(op, (ast.Is, ast.IsNot)) and any(
             isinstance(side, ast.Constant) and any(side.value is one for one in _SINGLETONS) for side in (left, right)
         ):
-            return ast.copy_location(ast.Compare(left, [op], [right]), at)
+            return _placed(ast.Compare(left, [op], [right]), at)
         return self.run(at, "compare", _COMPARE[type(op)], left, right)
 
     # What is made.
@@ -427,35 +438,35 @@ class _Rewriter(ast.NodeTransformer):
     def assign(self, target: Any, value: Any, at: ast.AST) -> list[ast.stmt]:
         """Return the statements that store the value of an expression into a target."""
         if isinstance(target, ast.Name):
-            return [ast.copy_location(ast.Assign([target], value), at)]
+            return [_placed(ast.Assign([target], value), at)]
         if isinstance(target, ast.Attribute):
             call = self.run(target, "set_attr", value, self.visit(target.value), target.attr)
-            return [ast.copy_location(ast.Expr(call), at)]
+            return [_placed(ast.Expr(call), at)]
         if isinstance(target, ast.Subscript):
             call = self.run(target, "set_item", value, self.visit(target.value), self.visit(target.slice))
-            return [ast.copy_location(ast.Expr(call), at)]
+            return [_placed(ast.Expr(call), at)]
         value = self.run(at, "iterate", value)
         if all(isinstance(part, ast.Name) for part in target.elts):
-            return [ast.copy_location(ast.Assign([target], value), at)]
+            return [_placed(ast.Assign([target], value), at)]
         names: list[Any] = []
         after: list[ast.stmt] = []
         for part in target.elts:
             name = self.temporary()
             if isinstance(part, ast.Starred):
-                names.append(ast.copy_location(ast.Starred(self.store(part, name), ast.Store()), part))
+                names.append(_placed(ast.Starred(self.store(part, name), ast.Store()), part))
                 after += self.assign(part.value, self.run(part, "made", self.load(part, name)), at)
             else:
                 names.append(self.store(part, name))
                 after += self.assign(part, self.load(part, name), at)
             after.append(self.forget(part, name))
         target.elts = names
-        return [ast.copy_location(ast.Assign([target], value), at), *after]
+        return [_placed(ast.Assign([target], value), at), *after]
 
     def forget(self, at: ast.AST, name: str) -> ast.stmt:
-        return ast.copy_location(ast.Delete([ast.copy_location(ast.Name(name, ast.Del()), at)]), at)
+        return _placed(ast.Delete([_placed(ast.Name(name, ast.Del()), at)]), at)
 
     def keep(self, at: ast.AST, name: str, value: Any) -> ast.stmt:
-        return ast.copy_location(ast.Assign([self.store(at, name)], value), at)
+        return _placed(ast.Assign([self.store(at, name)], value), at)
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         value = self.visit(node.value)
@@ -476,15 +487,15 @@ class _Rewriter(ast.NodeTransformer):
         if node.value is None:
             if isinstance(node.target, ast.Name):
                 return node
-            return ast.copy_location(ast.Pass(), node)
+            return _placed(ast.Pass(), node)
         return self.assign(node.target, self.visit(node.value), node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         target, sign = node.target, _BINARY[type(node.op)]
         if isinstance(target, ast.Name):
-            old = self.visit_Name(ast.copy_location(ast.Name(target.id, ast.Load()), target))
+            old = self.visit_Name(_placed(ast.Name(target.id, ast.Load()), target))
             new = self.run(node, "inplace", sign, old, self.visit(node.value))
-            return ast.copy_location(ast.Assign([target], new), node)
+            return _placed(ast.Assign([target], new), node)
         name = self.temporary()
         made = [self.keep(node, name, self.visit(target.value))]
         own = [name]
@@ -499,7 +510,7 @@ class _Rewriter(ast.NodeTransformer):
             old = self.run(target, "item", self.load(target, name), self.load(target, key))
             new = self.run(node, "inplace", sign, old, self.visit(node.value))
             call = self.run(target, "set_item", new, self.load(target, name), self.load(target, key))
-        made.append(ast.copy_location(ast.Expr(call), node))
+        made.append(_placed(ast.Expr(call), node))
         return [*made, *(self.forget(node, each) for each in own)]
 
     def visit_Delete(self, node: ast.Delete) -> Any:
@@ -510,11 +521,11 @@ class _Rewriter(ast.NodeTransformer):
             elif isinstance(target, ast.Subscript):
                 call = self.run(target, "del_item", self.visit(target.value), self.visit(target.slice))
             elif isinstance(target, ast.Name):
-                made.append(ast.copy_location(ast.Delete([target]), node))
+                made.append(_placed(ast.Delete([target]), node))
                 continue
             else:
                 raise Unrewritable(f"it deletes a tuple in line {node.lineno}")
-            made.append(ast.copy_location(ast.Expr(call), node))
+            made.append(_placed(ast.Expr(call), node))
         return made
 
     # Statements.
@@ -548,7 +559,7 @@ class _Rewriter(ast.NodeTransformer):
         first, *others = node.items
         body = node.body
         if others:
-            body = [ast.copy_location(ast.With(others, body), others[0].context_expr)]
+            body = [_placed(ast.With(others, body), others[0].context_expr)]
         first.context_expr = self.run(first.context_expr, "context", self.visit(first.context_expr))
         before: list[ast.stmt] = []
         if first.optional_vars is not None and not isinstance(first.optional_vars, ast.Name):
@@ -568,14 +579,14 @@ class _Rewriter(ast.NodeTransformer):
         for alias in node.names:
             call = self.run(node, "import_module", alias.name, alias.asname is not None)
             target = self.store(node, alias.asname or alias.name.partition(".")[0])
-            made.append(ast.copy_location(ast.Assign([target], call), node))
+            made.append(_placed(ast.Assign([target], call), node))
         return made
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
         made: list[ast.stmt] = []
         for alias in node.names:
             call = self.run(node, "import_from", node.module or "", alias.name, node.level)
-            made.append(ast.copy_location(ast.Assign([self.store(node, alias.asname or alias.name)], call), node))
+            made.append(_placed(ast.Assign([self.store(node, alias.asname or alias.name)], call), node))
         return made
 
     def visit_Match(self, node: Any) -> Any:

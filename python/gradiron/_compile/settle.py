@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .arguments import is_plain_class
+from .attributes import own_dict
 from .guards import cell_contents
 from .live import is_live, value_of
 from .observer import Observer
@@ -57,6 +59,9 @@ def _ordinary(value: Any, seen: set[int]) -> Any:
     if is_live(value):
         return value_of(value)
     if not isinstance(value, (list, tuple, dict)) or id(value) in seen:
+        for name, each in list((own_dict(value) or {}).items()) if is_plain_class(type(value)) else ():
+            if is_live(each):
+                value.__dict__[name] = value_of(each)
         return value
     seen.add(id(value))
     if isinstance(value, dict):

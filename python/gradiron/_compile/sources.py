@@ -97,9 +97,11 @@ def tree_of(code: types.CodeType, module: dict[str, Any]) -> tuple[Function, str
     Raises:
         Unrewritable: if there is no source, or if another one runs than what the file holds now.
     """
-    quick = _from_block(code, module)
-    if quick is not None:
-        return quick
+    return _from_block(code, module) or _from_file(code, module)
+
+
+def _from_file(code: types.CodeType, module: dict[str, Any]) -> tuple[Function, str | None]:
+    """Do what `tree_of` does by parsing the whole file."""
     file = _read(code.co_filename, module)
     for node, owner in file.functions.get(code.co_firstlineno, ()):
         if isinstance(node, ast.AsyncFunctionDef):
@@ -133,24 +135,70 @@ def _from_block(code: types.CodeType, module: dict[str, Any]) -> tuple[Function,
     if first >= len(lines):
         return None
     indent = len(lines[first]) - len(lines[first].lstrip())
-    end = _last_line(code)
+    # A function of a docstring alone has no code in its own lines.
+    end = max(_last_line(code), next((at for at in range(first, len(lines)) if lines[at].lstrip().startswith("def ")), 0) + 1)
     while end < len(lines):
         text = lines[end]
         if text.strip() and not text.lstrip().startswith("#") and len(text) - len(text.lstrip()) <= indent:
             break
         end += 1
-    block = "".join(lines[first:end])
+    block, owner = "".join(lines[first:end]), _class_of(code.co_qualname)
     try:
-        tree = _parsed(f"if 1:\n{block}" if indent else block, code.co_filename)
+        found = _compiled_block(block, lines[first][:indent], owner, code, _imported(code.co_filename, lines))
+        if found is None or not same_code(found, code):
+            return None
+        # Empty lines before it give its nodes their numbers.
+        tree = _parsed(("\n" * (first - 1) + "if 1:\n" if indent else "\n" * first) + block, code.co_filename)
         node: Any = tree.body[0].body[0] if indent else tree.body[0]  # type: ignore[attr-defined]
     except (SyntaxError, IndexError):
         return None
-    if not isinstance(node, ast.FunctionDef) or any(isinstance(part, ast.ClassDef) for part in ast.walk(node)):
+    if not isinstance(node, ast.FunctionDef):
         return None
-    ast.increment_lineno(node, first - 1 if indent else first)
-    owner = _class_of(code.co_qualname)
-    node = _ready(node, owner)
-    return (node, owner) if same_code(compiled(node, code, _imported(code.co_filename, lines)), code) else None
+    return _ready(node, owner if _PRIVATE.search(block) else None), owner
+
+
+_PRIVATE = re.compile(r"\b__(?!\w*__\b)\w")
+
+
+def _compiled_block(
+    block: str, lead: str, owner: str | None, code: types.CodeType, imported: set[str]
+) -> types.CodeType | None:
+    """Compile the lines of a function as `compiled` does a syntax tree.
+
+    Args:
+        block: the lines.
+        lead: what they begin with.
+        owner: the class that the function is in.
+        code: the code object.
+        imported: the names that its module imports.
+    """
+    free = [name for name in code.co_freevars if name != "__class__"]
+    used = sorted(imported.intersection(_names(code)))
+    parts, inside = [f"import {', '.join(used)}\n" if used else ""], [code.co_name]
+    if owner is not None:
+        inside.insert(0, owner)
+    if free or (lead and owner is None):
+        # Only what is indented can stand in a function, and deeper in a class of that.
+        if len(lead) < len(inside):
+            return None
+        first = lead[:1] if owner is not None else lead
+        inside.insert(0, "around")
+        parts.append("def around():\n")
+        parts.append(f"{first}{' = '.join(free)} = None\n" if free else "")
+        parts.append(f"{first}global {code.co_name}\n" if owner is None and code.co_name not in free else "")
+        parts.append(f"{first}class {owner}:\n" if owner is not None else "")
+    elif owner is not None:
+        parts.append(f"class {owner}:\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        flags = code.co_flags & _FUTURES
+        found = compile("".join([*parts, block]), code.co_filename, "exec", flags, dont_inherit=True)
+    for name in inside:
+        codes = [const for const in found.co_consts if isinstance(const, types.CodeType) and const.co_name == name]
+        if not codes:
+            return None
+        found = codes[-1]
+    return found
 
 
 def _last_line(code: types.CodeType) -> int:
@@ -233,11 +281,12 @@ class _Mangled(ast.NodeTransformer):
         return super().generic_visit(node)
 
 
-def _global_names(code: types.CodeType) -> set[str]:
-    found = set(code.co_names)
+def _names(code: types.CodeType) -> set[str]:
+    """Return the names that a function uses, local ones too: one that the module imports is compiled otherwise even then."""
+    found = {*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars}
     for const in code.co_consts:
         if isinstance(const, types.CodeType):
-            found |= _global_names(const)
+            found |= _names(const)
     return found
 
 
@@ -263,9 +312,9 @@ def compiled(node: Any, code: types.CodeType, imported: set[str]) -> types.CodeT
         for key, value in place.items():
             if "lineno" in top._attributes and (top is not node):
                 setattr(top, key, value)
-    used = sorted(imported.intersection(_global_names(code)))
+    used = sorted(imported.intersection(_names(code)))
     imports = [ast.Import([ast.alias(name, None)]) for name in used]
-    tree = ast.fix_missing_locations(ast.Module([*imports, outer], []))
+    tree = ast.Module([*map(ast.fix_missing_locations, imports), outer], [])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         whole = compile(tree, code.co_filename, "exec", code.co_flags & _FUTURES, dont_inherit=True)

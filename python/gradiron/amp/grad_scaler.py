@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import inspect
 import warnings
 from collections.abc import Iterable
@@ -21,6 +22,11 @@ class OptState(enum.Enum):
     READY = 0
     UNSCALED = 1
     STEPPED = 2
+
+
+@functools.lru_cache(maxsize=16)
+def _takes_scaler(step: Any) -> bool:
+    return "grad_scaler" in inspect.signature(step).parameters
 
 
 _UNUSED = "This may indicate your script did not use scaler.scale(loss or outputs) earlier in the iteration."
@@ -80,7 +86,8 @@ class GradScaler:
         self._growth_interval = growth_interval
         self._init_growth_tracker = 0
         self._growth_tracker: Tensor | None = None
-        self._per_optimizer_states: dict[int, dict[str, Any]] = {}
+        # Those of optimizers that were neither unscaled nor stepped since the last update are `None`.
+        self._per_optimizer_states: dict[int, dict[str, Any] | None] = {}
 
     def _started(self, action: str) -> tuple[Tensor, Tensor]:
         if self._scale is None or self._growth_tracker is None:
@@ -94,7 +101,10 @@ class GradScaler:
         self._growth_tracker = _core.full((), self._init_growth_tracker, dtype=_core.int32, device=device)
 
     def _state(self, optimizer: Any) -> dict[str, Any]:
-        return self._per_optimizer_states.setdefault(id(optimizer), {"stage": OptState.READY, "found_inf": None})
+        state = self._per_optimizer_states.get(id(optimizer))
+        if state is None:
+            state = self._per_optimizer_states[id(optimizer)] = {"stage": OptState.READY, "found_inf": None}
+        return state
 
     def scale(self, outputs: Any) -> Any:
         """Multiply a tensor, or each tensor of an iterable, by the scale."""
@@ -110,9 +120,9 @@ class GradScaler:
             return type(outputs)(made) if isinstance(outputs, (list, tuple)) else made
         raise ValueError("outputs must be a Tensor or an iterable of Tensors")
 
-    def _unscale_grads_(self, optimizer: Any, inverse: Tensor) -> bool:
+    def _unscale_grads_(self, optimizer: Any, inverse: Tensor) -> Tensor | bool:
         """Divides the gradients by the scale; whether one of them is infinite or no number."""
-        bad = False
+        finite: Any = None
         with no_grad():
             for group in optimizer.param_groups:
                 for p in group["params"]:
@@ -122,8 +132,9 @@ class GradScaler:
                         raise ValueError("Attempting to unscale FP16 gradients.")
                     p.grad.mul_(inverse.to(device=p.grad.device))
                     values = p.grad._values() if p.grad.is_sparse else p.grad
-                    bad = bad or not bool(values.isfinite().all())
-        return bad
+                    good = values.isfinite().all()
+                    finite = good if finite is None else finite & good.to(device=finite.device)
+            return False if finite is None else ~finite
 
     def unscale_(self, optimizer: Any) -> None:
         """Divide the gradients of an optimizer's parameters by the scale, for instance before clipping them."""
@@ -157,8 +168,9 @@ class GradScaler:
             self.unscale_(optimizer)
         if state["found_inf"] is None:
             raise AssertionError("No inf checks were recorded for this optimizer.")
-        if "grad_scaler" in inspect.signature(optimizer.step).parameters:
+        if _takes_scaler(getattr(optimizer.step, "__func__", optimizer.step)):
             kwargs["grad_scaler"] = self
+        state["found_inf"] = bool(state["found_inf"])
         done = None if state["found_inf"] else optimizer.step(*args, **kwargs)
         state["stage"] = OptState.STEPPED
         return done
@@ -175,20 +187,20 @@ class GradScaler:
         if new_scale is not None:
             scale.fill_(new_scale) if isinstance(new_scale, float) else scale.copy_(new_scale)
         else:
-            found = [state["found_inf"] for state in self._per_optimizer_states.values() if state["found_inf"] is not None]
+            states = [state for state in self._per_optimizer_states.values() if state is not None]
+            found = [state["found_inf"] for state in states if state["found_inf"] is not None]
             if not found:
                 raise AssertionError("No inf checks were recorded prior to update.")
             if any(found):
                 scale.mul_(self._backoff_factor)
                 tracker.fill_(0)
-            elif int(tracker.item()) + 1 == self._growth_interval:
-                grown = scale * self._growth_factor
-                if bool(grown.isfinite()):
-                    scale.copy_(grown)
-                tracker.fill_(0)
             else:
                 tracker.add_(1)
-        self._per_optimizer_states = {}
+                grown, is_due = scale * self._growth_factor, tracker == self._growth_interval
+                scale.copy_(_core.where(is_due & grown.isfinite(), grown, scale))
+                tracker.masked_fill_(is_due, 0)
+        for number in self._per_optimizer_states:
+            self._per_optimizer_states[number] = None
 
     def _get_scale_async(self) -> Tensor | None:
         return self._scale
@@ -263,7 +275,7 @@ class GradScaler:
             self._growth_tracker.fill_(state_dict["_growth_tracker"])
 
     def __getstate__(self) -> dict[str, Any]:
-        if self._enabled and self._per_optimizer_states:
+        if self._enabled and any(state is not None for state in self._per_optimizer_states.values()):
             raise AssertionError(
                 "A GradScaler instance may only be pickled at the beginning of an iteration, or at the end after "
                 "scaler.update()."
@@ -272,6 +284,7 @@ class GradScaler:
         if self._enabled:
             state["_init_scale"], state["_init_growth_tracker"] = self.get_scale(), self._get_growth_tracker()
             state["_scale"] = state["_growth_tracker"] = None
+            state["_per_optimizer_states"] = {}
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -279,6 +292,6 @@ class GradScaler:
 
     def _check_inf_per_device(self, optimizer: Any) -> bool:
         scale, _ = self._started("_check_inf_per_device")
-        found = self._unscale_grads_(optimizer, _core.ones_like(scale))
+        found = bool(self._unscale_grads_(optimizer, _core.ones_like(scale)))
         self._state(optimizer)["found_inf"] = found
         return found

@@ -73,7 +73,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
         >>> level = torch.autograd.forward_ad.enter_dual_level()
         >>> torch.autograd.forward_ad.exit_dual_level(level=level)
     """
-    global _current_level
+    global _current_level, _number, _outermost
     if level is not None and level != _current_level:
         raise RuntimeError(
             "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
@@ -82,6 +82,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
         raise RuntimeError("Dual level must be a positive number.")
     _current_level = -1
     _core.exit_dual_level(_number)
+    _number = _outermost = 0
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:

@@ -59,6 +59,9 @@ class Categorical(Odds, Distribution):
     def support(self) -> Any:
         return constraints.integer_interval(0, self._num_events - 1)
 
+    # The last sample.
+    _drawn: Tensor | None = None
+
     def _nan(self) -> Tensor:
         return torch.full(self._extended_shape(), torch.nan, dtype=self.probs.dtype, device=self.probs.device)
 
@@ -77,10 +80,14 @@ class Categorical(Odds, Distribution):
     def sample(self, sample_shape: Any = NO_SHAPE) -> Tensor:
         sample_shape = _listed(sample_shape)
         rows = self.probs.reshape(-1, self._num_events)
-        return torch.multinomial(rows, sample_shape.numel(), True).T.reshape(self._extended_shape(sample_shape))
+        drawn = torch.multinomial(rows, sample_shape.numel(), True).T.reshape(self._extended_shape(sample_shape))
+        self._drawn = drawn
+        return drawn
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._check_sample(value)
+        # What was drawn here is valid: a policy's step reads no elements, and can be captured.
+        if value is not self._drawn:
+            self._check_sample(value)
         value, weights = torch.broadcast_tensors([value.long().unsqueeze(-1), self.logits])
         return weights.gather(-1, value[..., :1]).squeeze(-1)
 

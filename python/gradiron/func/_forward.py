@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 from .. import _core
@@ -19,6 +20,8 @@ from ._vmap import vmap
 
 JVP = "jvp(f, primals, tangents)"
 
+_open = SimpleNamespace(levels=0)
+
 
 class Level:
     """A level of forward mode, in which operators carry tangents on whatever was chosen outside.
@@ -26,12 +29,10 @@ class Level:
     The outermost one is what users of `forward_ad` enter, too; those inside stand in its place while they last.
     """
 
-    depth = 0
-
     def __enter__(self) -> int:
-        if not Level.depth:
+        if not _open.levels:
             forward_ad.enter_dual_level()
-        Level.depth += 1
+        _open.levels += 1
         self.within = forward_ad._Within()
         number = self.within.__enter__()
         self.inference = _core.swap_inference_mode(False)
@@ -45,8 +46,8 @@ class Level:
         _core.set_fwd_grad_enabled(self.enabled)
         _core.swap_inference_mode(self.inference)
         self.within.__exit__()
-        Level.depth -= 1
-        if not Level.depth:
+        _open.levels -= 1
+        if not _open.levels:
             forward_ad.exit_dual_level()
 
 

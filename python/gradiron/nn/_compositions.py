@@ -336,16 +336,26 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         if num_classes == -1:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         raise RuntimeError("Can not have zero classes")
-    if tensor.numel():
-        if tensor.min().item() < 0:
-            raise RuntimeError("Class values must be non-negative.")
-        largest = int(tensor.max().item())
-        if num_classes == -1:
-            num_classes = largest + 1
-        elif largest >= num_classes:
-            raise RuntimeError("Class values must be smaller than num_classes.")
+    # On the CPU the kernel checks the indices, so that nothing is read here and the call can be captured.
+    if tensor.numel() and (num_classes < 0 or not tensor.is_cpu):
+        num_classes = _check_classes(tensor, num_classes)
     made = _core.zeros((*tensor.shape, num_classes), dtype=_core.int64, device=tensor.device)
-    return made.scatter_(-1, tensor.unsqueeze(-1), 1)
+    scatter = made.scatter if _core.is_batched(tensor) else made.scatter_
+    try:
+        return scatter(-1, tensor.unsqueeze(-1), 1)
+    except RuntimeError:
+        _check_classes(tensor, num_classes)
+        raise
+
+
+def _check_classes(tensor: Tensor, num_classes: int) -> int:
+    """Return the number of classes; -1 stands for one more than the largest."""
+    if tensor.min().item() < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    largest = int(tensor.max().item())
+    if num_classes != -1 and largest >= num_classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    return largest + 1 if num_classes == -1 else num_classes
 
 
 # Pooling by other kinds of pooling.
