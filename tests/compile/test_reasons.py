@@ -190,7 +190,7 @@ def iterates(x):
     return x
 
 
-@case("WithOwnGetattribute.__getattribute__ in")
+@case("__getattribute__ in")
 def own_getattribute(x):
     return x * OWN.anything  # here
 

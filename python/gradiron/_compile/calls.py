@@ -812,3 +812,5 @@ _HANDLERS: dict[Any, Any] = {
     operator.pos: lambda o, value: o.unary("+", value),
     operator.contains: lambda o, value, key: o.compare("in", key, value),
 }
+if sys.version_info >= (3, 11):
+    _HANDLERS[sys.exception] = lambda o: sys.exception()

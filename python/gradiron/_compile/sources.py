@@ -342,6 +342,8 @@ def same_code(code: types.CodeType, other: types.CodeType) -> bool:
 def _same_constant(a: Any, b: Any) -> bool:
     if isinstance(a, types.CodeType):
         return isinstance(b, types.CodeType) and same_code(a, b)
-    if isinstance(a, str) and isinstance(b, str) and a.startswith(_OUTER):
-        return b.endswith(a[len(_OUTER) :])  # the qualified name of a function inside, before Python 3.11
+    if isinstance(a, str) and isinstance(b, str) and ".<locals>." in a:
+        # The qualified name of a function inside, before Python 3.11: here it is in no class.
+        name = a.removeprefix(_OUTER)
+        return b == name or b.endswith(f".{name}")
     return type(a) is type(b) and (a == b if isinstance(a, frozenset) else repr(a) == repr(b))
