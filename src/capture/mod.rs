@@ -9,6 +9,7 @@ mod effects;
 mod graph;
 mod group;
 mod kind;
+mod live;
 mod memory;
 mod once;
 mod order;
@@ -28,11 +29,10 @@ pub use call::Call;
 pub use decision::{Asked, decide, read};
 pub use group::Counts;
 pub use kind::Kind;
+pub use live::live_tensor;
 pub use pointwise::Input;
 pub use program::{Captured, Failed};
-pub use recorder::{
-    Capture, LiveNumber, Recorder, constant, describe, describe_fold, live_tensor, record, run,
-};
+pub use recorder::{Capture, LiveNumber, Recorder, constant, describe, describe_fold, record, run};
 pub use replay::{Program, Replayed};
 pub(crate) use retain::retain_copy;
 pub use retain::{Copied, Retain, See, Whole};

@@ -1,6 +1,6 @@
 //! Captures the kernels of a thread, in the order in which they run.
 
-use crate::base::{DType, Device, Error, Reduction, Result, Scalar, SourceLine};
+use crate::base::{Error, Reduction, Result, Scalar, SourceLine};
 use crate::capture::decision::{CHANGED, DREW, Decision};
 use crate::capture::pointwise::{At, Input, Pointwise, Source};
 use crate::capture::program::{Captured, Unit};
@@ -10,7 +10,7 @@ use crate::storage::access::{self, Permit};
 use crate::storage::{Storage, UNTRACKED, WeakStorage, set_capture};
 use crate::tensor::changes::{self, Changes};
 use crate::tensor::leaf::grad_changes::{self, GradChanges};
-use crate::tensor::{Body, Tensor, anomaly};
+use crate::tensor::{Body, anomaly};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -405,22 +405,6 @@ pub fn constant<E: From<Error>>(
         run(keep, || Ok(()))?;
     }
     Ok(())
-}
-
-/// A new tensor of one element and no dimensions on the host: the number at this index of those that each replay is given.
-pub fn live_tensor(number: f64, index: u32, dtype: DType) -> Result<Tensor> {
-    let body = Body::new(&[], dtype, Device::Cpu)?;
-    let write = |body: &Body, number: f64| {
-        // SAFETY: the body has one element of its own.
-        unsafe { Scalar::Float(number).write(body.dtype, body.host_of_any_dtype()?.ptr) };
-        Ok(())
-    };
-    let keep = |recorder: &mut Recorder| {
-        let (out, number) = (recorder.stand_in(&body)?, recorder.live_number(index));
-        Ok(move || write(&out, number.get()))
-    };
-    run(keep, || write(&body, number))?;
-    Ok(Tensor::new(body))
 }
 
 /// What a capture leaves behind.
