@@ -347,6 +347,23 @@ def counter():
 
 
 @program
+def counter_of_a_module():
+    class Counting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.step, self.last, self.total = 0, 0.0, 1.0
+
+        def forward(self, x):
+            self.step += 1
+            self.last = x.mean().item()
+            self.total = self.total + x[0].item()
+            return x * (self.step / 2)
+
+    net = Counting()
+    return lambda x, k: net(x), lambda: (net.step, net.last, net.total)
+
+
+@program
 def counter_in_a_dict():
     state = {"n": 3, "t": 0.0}
 
@@ -434,6 +451,26 @@ def sums_of_read_numbers():
         return x * 2
 
     return f, lambda: (net.total, net.n)
+
+
+@program
+def meter():
+    class Meter:
+        def __init__(self):
+            self.sum, self.count, self.average = 0.0, 0, 0.0
+
+        def update(self, value, n=1):
+            self.sum += value * n
+            self.count += n
+            self.average = self.sum / self.count
+
+    average = Meter()
+
+    def f(x, k):
+        average.update((x * x).mean().item(), x.shape[0])
+        return x * 2
+
+    return f, lambda: (average.sum, average.count, average.average)
 
 
 @program

@@ -391,7 +391,7 @@ def _builtin(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str
     owner = getattr(function, "__self__", None)
     if isinstance(owner, _core.Program):
         args = tuple([o.live_inside(each) for each in args])
-    elif not (isinstance(owner, (list, dict)) and function.__name__ in _STORES) and function not in _TAKES_LIVE:
+    elif not _stores(owner, function.__name__) and function not in _TAKES_LIVE:
         if not kwargs and any(map(is_live, args)):
             found = o.tape.call(function, args)
             if found is not MISSING:
@@ -417,6 +417,13 @@ def _builtin(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str
         return _method(o, function, owner, name, args, kwargs)
     handler = _HANDLERS.get(function)
     return _of_python(o, function, args, kwargs) if handler is None else handler(o, *args, **kwargs)
+
+
+def _stores(owner: Any, name: str) -> bool:
+    """Return whether a method only keeps what it is given, or compares it."""
+    if isinstance(owner, (list, dict)):
+        return name in _STORES
+    return name == "__setattr__" and not isinstance(owner, (Tensor, type))
 
 
 # Functions that make tensors of numbers: the position and the name of the number.

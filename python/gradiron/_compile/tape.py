@@ -181,10 +181,14 @@ class Tape:
         kind = None if function in _STEADY else type(value)
         return value, self._add(Step(function, given, None, is_late, kind))
 
-    @staticmethod
-    def _can_be_late(function: Any, operands: tuple[Any, ...]) -> bool:
-        divides = function is operator.truediv and not is_live(operands[1]) and operands[1] != 0
-        return divides or function in _LATE
+    def _can_be_late(self, function: Any, operands: tuple[Any, ...]) -> bool:
+        if function is not operator.truediv or not operands[1:] or value_of(operands[1]) == 0:
+            return function in _LATE
+        if is_live(operands[1]):
+            if self.steps[operands[1].node].is_late:
+                return False
+            self.fix_truth(operands[1].node, True)
+        return True
 
 
 def _is_number(value: Any) -> bool:
