@@ -66,7 +66,7 @@ def examples_demo(step, model):
     return (*p.values(),)
 
 
-@program(step="that is older than the call, and that the call neither was given nor read")
+@program()
 def average_of_weights(step, model):
     class EMA:
         def __init__(self, model, decay):
@@ -239,7 +239,7 @@ def reduce_on_plateau(step, model):
     return net
 
 
-@program(step="'lr' of a dict differs from call to call", captures=8)
+@program(captures=3)
 def scheduler_in_the_step(step, model):
     net = model(mlp())
     optimizer = optim.SGD(net.parameters(), lr=0.1)
