@@ -686,13 +686,13 @@ def _least(name: str) -> Any:
     def least(o: Observer, *args: Any, **kwargs: Any) -> Any:
         values = list(containers.walked(o, args[0])) if len(args) == 1 else list(args)
         key = kwargs.pop("key", None)
-        if key is None and any(map(is_live, values)):
-            found = o.tape.call(function, tuple(values)) if not kwargs and len(values) > 1 else MISSING
+        if any(map(is_live, values)):
+            found = o.tape.call(function, tuple(values)) if not kwargs and key is None and len(values) > 1 else MISSING
             if found is not MISSING:
                 return found
             values = [plain(each) for each in values]
             args = (values,) if len(args) == 1 else tuple(values)
-        keys = values if key is None else [o.call(key, each) for each in values]
+        keys = values if key is None else [plain(o.call(key, each)) for each in values]
         if not all(map(is_constant, keys)):
             o.stop(f"it calls {name}() of tensors or objects")
         if key is not None and values:
@@ -712,7 +712,7 @@ def _some(o: Observer, source: Any) -> bool:
 
 def _sorted(o: Observer, source: Any, *, key: Any = None, reverse: bool = False) -> Any:
     values = list(containers.walked(o, source))
-    keys = values if key is None else [o.call(key, each) for each in values]
+    keys = values if key is None else [plain(o.call(key, each)) for each in values]
     if not all(map(is_constant, keys)):
         o.stop("it sorts by tensors or objects")
     order = sorted(range(len(values)), key=keys.__getitem__, reverse=reverse)

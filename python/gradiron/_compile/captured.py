@@ -373,21 +373,6 @@ _SHARED = Difference("which lists and dicts among the arguments are the same", "
 _EXACT = 2**53
 
 
-def number_at(owner: dict[Any, Any], key: Any) -> Any:
-    """Return what a parameter group holds under a name; of a name and an index, the part of a tuple."""
-    if type(key) is not tuple:
-        return owner.get(key)
-    found = owner.get(key[0])
-    return found[key[1]] if type(found) is tuple and len(found) > key[1] else None
-
-
-def whole_tuple(observer: Observer, owner: Any, name: Any) -> tuple[float, ...]:
-    """Return the tuple whose parts a call read as live numbers."""
-    return tuple(
-        [value for other, key, value in observer.live_numbers if other is owner and type(key) is tuple and key[0] == name]
-    )
-
-
 def _mark(key: Any) -> Any:
     return key if isinstance(key, (str, int, bool, type(None))) else id(key)
 

@@ -69,9 +69,6 @@ def _ordinary(value: Any, seen: set[int], made: Any) -> Any:
         _ordinary(vars(value), seen, made)
         return value
     if not isinstance(value, (list, tuple, dict)) or id(value) in seen:
-        for name, each in list((own_dict(value) or {}).items()) if is_plain_class(type(value)) else ():
-            if is_live(each):
-                value.__dict__[name] = value_of(each)
         return value
     seen.add(id(value))
     if isinstance(value, dict):
