@@ -1,6 +1,6 @@
 //! Captures the kernels of a thread, in the order in which they run.
 
-use crate::base::{Error, Reduction, Result, Scalar, SourceLine};
+use crate::base::{Error, Reduction, Result, SourceLine};
 use crate::capture::decision::{CHANGED, DREW, Decision};
 use crate::capture::pointwise::{At, Fold, Input, Pointwise, Source};
 use crate::capture::program::{Captured, Unit};
