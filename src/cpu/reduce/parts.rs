@@ -133,18 +133,30 @@ pub struct Parts<S: ReduceInput<Wide = f64>> {
     count: usize,
     /// The value of the pieces of the block so far.
     block: Option<f64>,
+    /// The element that is expected next, its row, its place there, and where its piece begins.
+    next: usize,
+    row: usize,
+    col: usize,
+    first: usize,
 }
 
 impl<S: ReduceInput<Wide = f64>> Parts<S> {
     fn new(fold: RowFold) -> Parts<S> {
         let lanes = Lanes::new(fold.reduction);
-        Parts { fold, lanes, kept: from_fn(|_| S::LOWEST), count: 0, block: None }
+        let kept = from_fn(|_| S::LOWEST);
+        Parts { fold, lanes, kept, count: 0, block: None, next: 0, row: 0, col: 0, first: 0 }
     }
 
     unsafe fn add(&mut self, start: usize, n: usize, mut x: *const S, mut sink: impl FnMut(usize, f64)) {
         let RowFold { reduction, length, .. } = self.fold;
         let (piece, of_row) = (self.fold.piece(), self.fold.blocks_of_row());
-        let (mut row, mut col, mut left) = (start / length, start % length, n);
+        if start != self.next {
+            (self.row, self.col) = (start / length, start % length);
+            self.first = self.col / piece * piece;
+        }
+        self.next = start + n;
+        let Parts { mut row, mut col, mut first, .. } = *self;
+        let mut left = n;
         // SAFETY: the caller's `n` elements.
         unsafe {
             while left > 0 {
@@ -157,7 +169,6 @@ impl<S: ReduceInput<Wide = f64>> Parts<S> {
                     (row, left, x) = (row + count, left - count * length, x.add(count * length));
                     continue;
                 }
-                let first = col / piece * piece;
                 let end = length.min(first + piece);
                 let part = left.min(end - col);
                 self.take(x, part);
@@ -178,11 +189,13 @@ impl<S: ReduceInput<Wide = f64>> Parts<S> {
                     sink(row * of_row + first / LONG_BLOCK, block);
                     self.block = None;
                 }
+                first = end;
                 if end == length {
-                    (row, col) = (row + 1, 0);
+                    (row, col, first) = (row + 1, 0, 0);
                 }
             }
         }
+        (self.row, self.col, self.first) = (row, col, first);
     }
 
     /// Reduces more elements of a piece.
