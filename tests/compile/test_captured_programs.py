@@ -736,3 +736,21 @@ def test_programs_give_their_memory_back():
     for _ in range(200):
         replay(make(), [x])
     assert resident() - before < 8 << 20
+
+
+def test_each_replay_checks_probabilities():
+    @T.compile(fullgraph=True)
+    def loss(x, target):
+        return F.binary_cross_entropy(x, target), T.bernoulli(target)
+
+    for _ in range(4):
+        x, target = T.rand(3, 5), T.rand(3, 5)
+        T.manual_seed(0)
+        found = loss(x, target)
+        T.manual_seed(0)
+        assert T.equal(found[0], F.binary_cross_entropy(x, target)) and T.equal(found[1], T.bernoulli(target))
+    assert T._dynamo.explain(loss).replays == 2
+    for x, target, name in ((x - 1, target, "input"), (x, target + 1, "target"), (x, target * float("nan"), "target")):
+        with pytest.raises(RuntimeError, match=f"all elements of {name} should be between 0 and 1"):
+            loss(x, target)
+    assert T._dynamo.explain(loss).replays >= 2

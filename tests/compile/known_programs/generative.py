@@ -4,13 +4,13 @@ import math
 
 from library import T as torch
 
-from .registry import HOST, program, script
+from .registry import program, script
 
 nn, F, optim = torch.nn, torch.nn.functional, torch.optim
 common = script("common")
 
 
-@program(step=HOST)
+@program()
 def vae(step, model):
     parts = script("vae")
     net = model(parts.VAE())
@@ -32,7 +32,7 @@ def vae(step, model):
     return net
 
 
-@program(step=HOST)
+@program()
 def dcgan(step, model):
     parts = script("dcgan")
     generator, discriminator = parts.Generator(), parts.Discriminator()
