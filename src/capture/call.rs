@@ -71,7 +71,7 @@ impl Call {
         used.retain(|&number| number < given);
         fixed.drain(..used.len());
         let launches = self.0.recorder.launches();
-        let Recorder { units, numbers, slots, .. } = self.0.recorder;
+        let Recorder { units, numbers, slots, draws, .. } = self.0.recorder;
         let place = |(slot, &is_inside): (Slot, &bool)| Place {
             is_made: matches!(slot.original, Original::Made(_)),
             stand_in: slot.stand_in,
@@ -81,7 +81,8 @@ impl Call {
         };
         let places: Vec<Place> = slots.into_iter().zip(&plan.is_inside).map(place).collect();
         let numbers = numbers.into_iter().map(|(at, number)| (at as usize, number)).collect();
-        Ok(Program::new(Kernels::new(units, &places, launches, fuses)?, plan, used, fixed, numbers))
+        let kernels = Kernels::new(units, &places, launches, fuses)?.with_draws(draws);
+        Ok(Program::new(kernels, plan, used, fixed, numbers))
     }
 
     fn plan(&self, known: &[Tensor], results: &[Tensor]) -> Result<Plan> {

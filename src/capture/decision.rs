@@ -1,5 +1,5 @@
 //! Decisions: elements by which the host language decided what to do next. A replay that finds another element there has
-//! changed nothing so far, and gives up.
+//! changed nothing so far but the states of generators, puts these back, and gives up.
 
 use crate::base::{Error, Result, Scalar};
 use crate::capture::recorder::with_recorder;
@@ -62,4 +62,3 @@ pub fn read(tensor: &Tensor) -> Result<Scalar> {
 
 pub(super) const CHANGED: &str =
     "it decides by the elements of a tensor after it changed a tensor that is older than the call";
-pub(super) const DREW: &str = "it decides by the elements of a tensor after it drew random numbers";

@@ -3,6 +3,7 @@
 use crate::base::{Device, Error, Result, SourceLine, lock, signals};
 use crate::capture::copies;
 use crate::capture::decision::Decision;
+use crate::capture::draws::Draws;
 use crate::capture::group::{Compiled, Counts, Facts, fuse};
 use crate::capture::memory::{self, Lifetime};
 use crate::capture::once;
@@ -89,6 +90,8 @@ pub(super) struct Kernels {
     /// Units whose results are the same in each run, and whether a run has had them.
     once: Vec<bool>,
     has_run: AtomicBool,
+    /// The generators from which the kernels draw.
+    draws: Draws,
     /// The number of kernels that were captured, and what joining them to groups did.
     captured: usize,
     counts: Counts,
@@ -176,9 +179,15 @@ impl Kernels {
             shared,
             once,
             has_run: AtomicBool::new(false),
+            draws: Draws::default(),
             captured,
             counts,
         })
+    }
+
+    /// Adds the generators from which the kernels draw.
+    pub fn with_draws(self, draws: Draws) -> Kernels {
+        Kernels { draws, ..self }
     }
 
     /// The number of kernels that were captured.
@@ -232,6 +241,7 @@ impl Kernels {
         #[cfg(feature = "gpu")]
         let mut kept = self.launches.0.as_ref().map(lock);
         let has_run = self.has_run.load(Ordering::Relaxed);
+        let restores = self.draws.remember();
         for (at, unit) in self.units.iter().enumerate() {
             if has_run && self.once[at] {
                 continue;
@@ -243,7 +253,10 @@ impl Kernels {
             match &unit.decision {
                 None => {}
                 Some(decision) if decision.holds().map_err(failed)? => continue,
-                Some(_) => return Ok(Ran::UntilDecision),
+                Some(_) => {
+                    restores.into_iter().for_each(|restore| restore());
+                    return Ok(Ran::UntilDecision);
+                }
             }
             #[cfg(feature = "gpu")]
             let done = match &mut kept {

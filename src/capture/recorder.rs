@@ -1,7 +1,8 @@
 //! Captures the kernels of a thread, in the order in which they run.
 
 use crate::base::{Error, Reduction, Result, SourceLine};
-use crate::capture::decision::{CHANGED, DREW, Decision};
+use crate::capture::decision::{CHANGED, Decision};
+use crate::capture::draws::{Draws, Rewind};
 use crate::capture::pointwise::{At, Fold, Input, Pointwise, Source};
 use crate::capture::program::{Captured, Unit};
 use crate::capture::shader::Shader;
@@ -37,8 +38,8 @@ pub struct Recorder {
     /// kernel that reached them.
     pub(super) versions: HashMap<usize, (WeakStorage, u32)>,
     pub(super) numbers: HashMap<u32, LiveNumber>,
-    /// True if a kernel drew random numbers.
-    draws: bool,
+    /// The generators from which kernels drew.
+    pub(super) draws: Draws,
     /// What the next unit reaches, which of it the unit may write, the bytes of its arguments there, and what it computes.
     reaches: SmallVec<[usize; 4]>,
     writes: SmallVec<[usize; 2]>,
@@ -97,7 +98,7 @@ impl Recorder {
             units: Vec::new(),
             versions: HashMap::new(),
             numbers: HashMap::new(),
-            draws: false,
+            draws: Draws::default(),
             reaches: SmallVec::new(),
             writes: SmallVec::new(),
             reads: false,
@@ -250,8 +251,9 @@ impl Recorder {
     }
 
     /// Notes that the kernel that is recorded next draws random numbers.
-    pub fn draw(&mut self) {
-        (self.draws, self.varies) = (true, true);
+    pub fn draw(&mut self, generator: &impl Rewind) {
+        self.draws.add(generator);
+        self.varies = true;
     }
 
     /// Why the call must not decide by an element now; `None` if it may. A replay that gives up there must have changed
@@ -260,13 +262,7 @@ impl Recorder {
         let is_as_before = |(storage, version): &(WeakStorage, u32)| {
             storage.upgrade().is_some_and(|storage| storage.version() == *version && *version != UNTRACKED)
         };
-        if self.draws {
-            Some(DREW)
-        } else if !self.versions.values().all(is_as_before) {
-            Some(CHANGED)
-        } else {
-            None
-        }
+        (!self.versions.values().all(is_as_before)).then_some(CHANGED)
     }
 
     /// Adds a decision by the only element of a body.
@@ -278,6 +274,7 @@ impl Recorder {
     ) -> Result<()> {
         let of = self.reading(|recorder| recorder.stand_in(body))?;
         self.add(|_| Ok(|| Ok(())), line)?;
+        self.draws.decide();
         if let Some(unit) = self.units.last_mut() {
             unit.is_steady = false;
             unit.decision = Some(decision(of));

@@ -69,7 +69,7 @@ fn restore(generator: &Generator, state: &Bound<'_, PyAny>) -> PyResult<()> {
     };
     let keep = |recorder: &mut capture::Recorder| {
         // It changes which numbers are drawn, as a draw does.
-        recorder.draw();
+        recorder.draw(generator);
         let (generator, dense) = (generator.clone(), recorder.reading(|recorder| recorder.stand_in(&dense))?);
         Ok(move || read(&generator, &dense))
     };

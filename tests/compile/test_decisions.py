@@ -244,3 +244,45 @@ def test_a_write_after_a_decision_is_not_moved_before_it():
         x = torch.tensor([value, 1.0, 2.0])
         assert torch.equal(compiled(x), plain_call(x)) and torch.equal(total, plain)
     assert info(compiled).replays >= 4
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_decision_after_draws_puts_the_generators_back(own):
+    generator = torch.Generator() if own else None
+
+    def step(x):
+        noise = torch.randn(3, generator=generator)
+        if noise.sum() > 0:
+            x = x + noise
+        else:
+            x = x - F.dropout(x, 0.5) * torch.rand(3, generator=generator)
+        return x * torch.bernoulli(torch.full((3,), 0.5), generator=generator), torch.rand(2)
+
+    compiled = torch.compile(step, fullgraph=True)
+    found, states = [], []
+    for f in (step, compiled):
+        torch.manual_seed(3)
+        if own:
+            generator.manual_seed(4)
+        rows = []
+        for k in range(40):
+            rows.append(torch.cat(f(torch.full((3,), float(k)))))
+        found.append(torch.stack(rows))
+        states.append((torch.get_rng_state(), *([generator.get_state()] if own else [])))
+    assert torch.equal(*found)
+    assert all(map(torch.equal, *states))
+    assert info(compiled).graph_count == 2 and info(compiled).replays >= 30, info(compiled)
+
+
+def test_a_decision_by_chance_with_many_ways_runs_as_it_is_in_the_end():
+    def crop(x):
+        at = int(torch.randint(0, 1000, ()))
+        return x[at : at + 2] * 2
+
+    compiled, x = torch.compile(crop), torch.arange(1002.0)
+    for seed in range(30):
+        torch.manual_seed(seed)
+        expected = crop(x)
+        torch.manual_seed(seed)
+        assert torch.equal(compiled(x), expected)
+    assert info(compiled).graph_count <= 9 and "another way differs" in str(info(compiled).break_reasons[-1])

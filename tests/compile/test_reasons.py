@@ -108,11 +108,6 @@ def decides_after_a_write(x):
     return x + 1 if x.sum() > 0 else x  # here
 
 
-@case("it decides by the elements of a tensor after it drew random numbers")
-def decides_by_chance(x):
-    return x + 1 if torch.rand(()) > 0.5 else x  # here
-
-
 @case("it computes or decides with a number that it read from a tensor (.item())")
 def converts(x):
     return x * float(x[0])  # here

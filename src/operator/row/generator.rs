@@ -1,7 +1,7 @@
 //! Generators of random numbers.
 
 use crate::base::{Device, Result, lock};
-use crate::capture::{Recorder, Retain, Whole};
+use crate::capture::{Recorder, Restore, Retain, Rewind, Whole};
 use crate::cpu::random as cpu;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
@@ -82,10 +82,21 @@ pub(crate) fn stream(generator: &Option<Generator>) -> MutexGuard<'_, Stream> {
     generator.as_ref().unwrap_or(Generator::global()).stream()
 }
 
+impl Rewind for Generator {
+    fn address(&self) -> usize {
+        Arc::as_ptr(&self.stream) as usize
+    }
+
+    fn remember(&self) -> Restore {
+        let (generator, state) = (self.clone(), self.stream().clone());
+        Box::new(move || *generator.stream() = state)
+    }
+}
+
 impl Retain for Option<Generator> {
     type Retained = Whole<Option<Generator>>;
     fn retain(&self, recorder: &mut Recorder) -> Result<Self::Retained> {
-        recorder.draw();
+        recorder.draw(self.as_ref().unwrap_or(Generator::global()));
         Ok(Whole(self.clone()))
     }
 }

@@ -5,7 +5,7 @@ from collections import deque, namedtuple
 
 from library import T as torch
 
-from .registry import DREW, program, script
+from .registry import CHANGED, program, script
 
 nn, F, optim = torch.nn, torch.nn.functional, torch.optim
 Categorical = torch.distributions.Categorical
@@ -99,7 +99,7 @@ def select_action(step, model):
     return (yield from actions(step, model, Actor()))
 
 
-@program(step=DREW)
+@program()
 def select_action_with_dropout(step, model):
     """The distribution checks its probabilities, which are random already."""
     return (yield from actions(step, model, nn.Sequential(nn.Unflatten(0, (1, 4)), reinforced.Policy())))
@@ -259,7 +259,7 @@ def ppo(step, model):
     return agent
 
 
-@program(step=DREW, model=DREW)
+@program(step=CHANGED)
 def soft_actor_critic(step, model):
     """Twin critics, a squashed Gaussian policy, a temperature that learns, targets that follow slowly."""
 

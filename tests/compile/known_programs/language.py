@@ -4,7 +4,7 @@ import math
 
 from library import T as torch
 
-from .registry import DREW, example, program, script
+from .registry import example, program, script
 
 nn, F, optim = torch.nn, torch.nn.functional, torch.optim
 
@@ -68,7 +68,7 @@ def lstm_lm(step, model):
     return net
 
 
-@program(step=DREW, model=DREW)
+@program()
 def word_language_model_transformer(step, model):
     class PositionalEncoding(nn.Module):
         def __init__(self, d_model, dropout=0.1, max_len=64):

@@ -15,7 +15,7 @@ from library import NAME
 PROGRAMS: dict[str, Program] = {}
 # Reasons that several programs give.
 HOST = "it reads or writes elements outside of the kernels that a replay runs"
-DREW = "it decides by the elements of a tensor after it drew random numbers"
+CHANGED = "it decides by the elements of a tensor after it changed a tensor that is older than the call"
 TESTS = pathlib.Path(__file__).parent.parent.parent
 
 
