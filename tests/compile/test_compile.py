@@ -483,3 +483,21 @@ def test_the_random_state_is_kept_and_restored():
     kept["start"] = torch.get_rng_state()
     first = [compiled(torch.ones(3))[0] for _ in range(6)]
     assert all(torch.equal(first[1], each) for each in first[2:])
+
+
+def test_an_optimizer_s_tuples_are_read_anew_without_python():
+    def trained(compiles):
+        torch.manual_seed(0)
+        parameters = [torch.randn(3).requires_grad_() for _ in range(2)]
+        for p in parameters:
+            p.grad = torch.randn(3)
+        optimizer = torch.optim.Adam(parameters)
+        step = torch.compile(optimizer.step) if compiles else optimizer.step
+        for k in range(10):
+            optimizer.param_groups[0]["betas"] = (0.9 - 0.01 * k, 0.99)
+            step()
+        return parameters, step
+
+    (expected, _), (found, step) = trained(False), trained(True)
+    assert all(map(torch.equal, expected, found))
+    assert step._compiled.direct.replays == 8, torch._dynamo.explain(step)

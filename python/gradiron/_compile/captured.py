@@ -103,7 +103,6 @@ class Captured:
                 name, expected = (key, value) if type(key) is not tuple else (key[0], whole_tuple(observer, owner, key[0]))
                 observer.reads["item", id(owner), name] = (owner, expected)
         self.live = [(owner, key) for owner, key, _ in observer.live_numbers] if program.numbers else []
-        self.has_tuples = any(type(key) is tuple for _, key in self.live)
         for number in program.used:
             # The program compares all of these but the class by itself.
             tensor = observer.known[number]
@@ -203,7 +202,7 @@ class Captured:
         """Return what the core needs to replay this without Python; `None` if it cannot."""
         if self.effects or self.asked or self.registry is not None or self.result.outline is None:
             return None
-        if self.places or self.track is not None or self.has_tuples:
+        if self.places or self.track is not None:
             return None
         return (self.program, self.guards, self.live, self.pinned, self.result.outline)
 

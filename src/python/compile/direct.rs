@@ -102,10 +102,8 @@ impl Direct {
         }
         let mut numbers: SmallVec<[f64; 8]> = SmallVec::with_capacity(self.live.len());
         for (owner, key) in &self.live {
-            match owner.bind(py).get_item(key.bind(py))? {
-                Some(number) if number.is_exact_instance_of::<PyFloat>() => numbers.push(number.extract()?),
-                _ => return Ok(None),
-            }
+            let Some(number) = number_at(owner.bind(py), key.bind(py))? else { return Ok(None) };
+            numbers.push(number);
         }
         let program = &self.program.get().0;
         let mut tensors: SmallVec<[Borrowed<'_, 'py, PyTensor>; 16]> = SmallVec::new();
@@ -129,6 +127,20 @@ impl Direct {
         self.pinned.iter().try_for_each(|(_, tensor)| visit.call(tensor))?;
         self.result.traverse(visit)
     }
+}
+
+/// The float under a name; under a name and an index, the part of a tuple such as `betas`. `None` if it is something else.
+fn number_at(owner: &Bound<'_, PyDict>, key: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
+    let found = match key.cast_exact::<PyTuple>() {
+        Err(_) => owner.get_item(key)?,
+        Ok(place) => match owner.get_item(place.get_item(0)?)? {
+            Some(parts) if parts.is_exact_instance_of::<PyTuple>() => {
+                parts.cast::<PyTuple>()?.get_item(place.get_item(1)?.extract()?).ok()
+            }
+            _ => None,
+        },
+    };
+    found.filter(|number| number.is_exact_instance_of::<PyFloat>()).map(|number| number.extract()).transpose()
 }
 
 /// The kinds of arguments, and the modes of the thread.
