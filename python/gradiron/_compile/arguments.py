@@ -12,7 +12,7 @@ from .guards import is_constant, quick_kind
 from .live import ReadNumber, is_live, plain
 from .notes import class_dict
 
-__all__ = ["Arguments", "Template", "is_plain_class"]
+__all__ = ["NO_NUMBERS", "Arguments", "Template", "is_plain_class"]
 
 
 class Arguments:
@@ -37,7 +37,7 @@ class Arguments:
         self.containers: list[Any] = []
         self.objects: list[Any] = []
         self.numbers: dict[Any, Any] = {}
-        self.live = _NONE
+        self.live = NO_NUMBERS
         if not kwargs:
             # As in most calls: tensors, each once.
             kinds = _core.tensor_kinds(args)
@@ -120,7 +120,7 @@ def with_attributes(kind: Any, attributes: dict[str, Any]) -> Any:
 
 
 _NUMBERS = frozenset((int, float))
-_NONE: frozenset[Any] = frozenset()
+NO_NUMBERS: frozenset[Any] = frozenset()
 
 
 def _fixed(number: Any) -> Any:

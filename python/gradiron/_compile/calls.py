@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import collections
-import dataclasses
 import functools
 import itertools
 import operator
@@ -18,10 +17,11 @@ from .. import _core
 from .._core import Tensor
 from . import containers, operations
 from .attributes import get_attr, lookup, plain_set_attr, set_attr
+from .dataclass import fill, is_of_dataclass
 from .guards import MISSING, is_constant, matches
 from .known import CORE, ITERTOOLS, KIND_CHANGES, PURE, PURE_METHODS, refused_core, refused_method
 from .live import LIVE, ReadNumber, is_live, plain, plain_inside, value_of
-from .notes import class_dict, is_rewritten
+from .notes import class_dict, is_rewritten, makes_named_tuple
 from .reasons import Unrewritable
 from .runtime import new_unit
 from .signs import BINARY, COMPARE
@@ -123,13 +123,13 @@ def _function(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[st
         if reason is not None:
             o.stop(f"it calls {function.__qualname__}, which is disabled" + (f": {reason}" if isinstance(reason, str) else ""))
             return function(*args, **kwargs)
-        if _is_generated(function, args):
+        if makes_named_tuple(function.__code__, function.__globals__):
             o.note_cells(function)
             with o.trust():
                 return function(*args, **kwargs)
-        if _is_of_dataclass(function, args):
+        if is_of_dataclass(function, args):
             o.note_cells(function)
-            return _fill(o, function, args, kwargs)
+            return fill(o, function, args, kwargs)
         try:
             with o.trust():
                 made = rewritten(function)
@@ -151,49 +151,6 @@ def _function(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[st
 
 
 _GENERATOR = 0x20
-
-
-def _is_generated(function: Any, args: tuple[Any, ...]) -> bool:
-    """Return whether a function was generated for a named tuple, and only stores its arguments."""
-    return (
-        function.__code__.co_filename == "<string>" and function.__name__ == "__new__" and "_tuple_new" in function.__globals__
-    )
-
-
-def _is_of_dataclass(function: Any, args: tuple[Any, ...]) -> bool:
-    """Return whether a function is the `__init__` that was generated for the dataclass of its first argument."""
-    if function.__code__.co_filename != "<string>" or function.__name__ != "__init__" or not args:
-        return False
-    cls = type(args[0])
-    if "__dataclass_fields__" not in cls.__dict__ or cls.__dict__.get("__init__") is not function:
-        return False
-    return lookup(cls, "__setattr__") is object.__setattr__ or cls.__dict__["__dataclass_params__"].frozen
-
-
-def _fill(o: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Do what the `__init__` of a dataclass does."""
-    own, *given = args
-    code, missing = function.__code__, dataclasses.MISSING
-    names = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
-    positional, defaults = names[: code.co_argcount - 1], function.__defaults__ or ()
-    values = dict(zip(positional[len(positional) - len(defaults) :], defaults, strict=True))
-    values |= function.__kwdefaults__ or {}
-    bound = dict(zip(positional, given, strict=False))
-    values |= bound | kwargs
-    if len(given) > len(positional) or bound.keys() & kwargs.keys() or values.keys() != set(names):
-        function(*args, **kwargs)  # it says what is wrong with its arguments
-    after = []
-    for field in own.__dataclass_fields__.values():
-        kind = field._field_type.name
-        value = values.get(field.name, field.default)
-        if type(value).__name__ == "_HAS_DEFAULT_FACTORY_CLASS" or (value is missing and not field.init):
-            value = missing if field.default_factory is missing else o.call(field.default_factory)
-        if kind == "_FIELD_INITVAR":
-            after.append(value)
-        elif kind == "_FIELD" and value is not missing and (field.init or field.default_factory is not missing):
-            object.__setattr__(own, field.name, value)
-    if lookup(type(own), "__post_init__") is not MISSING:
-        o.call(get_attr(o, own, "__post_init__"), *after)
 
 
 _units: dict[tuple[int, int], tuple[Any, Any, frozenset[str]]] = {}

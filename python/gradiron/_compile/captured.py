@@ -14,12 +14,13 @@ from .. import _core
 from .._core import Tensor
 from .arguments import Arguments, Template
 from .guards import MISSING, fingerprint, matches
+from .live import EXACT
 from .notes import class_dicts
 from .observer import Observer
 from .places import KINDS, Place, can_be_new, is_like
 from .tape import Track
 
-__all__ = ["NO_NUMBERS", "Captured", "Difference", "Found", "Given", "described", "forget_dead", "still_reachable"]
+__all__ = ["Captured", "Difference", "Found", "Given", "described", "forget_dead", "still_reachable"]
 
 
 class Difference:
@@ -200,9 +201,8 @@ class Captured:
 
     def direct(self) -> tuple[Any, ...] | None:
         """Return what the core needs to replay this without Python; `None` if it cannot."""
-        if self.effects or self.asked or self.registry is not None or self.result.outline is None:
-            return None
-        if self.places or self.track is not None:
+        needs_python = self.effects or self.asked or self.places or self.track is not None or self.registry is not None
+        if needs_python or self.result.outline is None:
             return None
         return (self.program, self.guards, self.live, self.pinned, self.result.outline)
 
@@ -324,7 +324,7 @@ class Captured:
         numbers: list[float] = []
         for owner, key in self.live:
             number = number_at(owner, key) if owner is not None else values[key]
-            if type(number) is int and owner is None and abs(number) <= _EXACT:
+            if type(number) is int and owner is None and abs(number) <= EXACT:
                 number = float(number)
             if type(number) is not float:
                 return Difference("a number that the replay reads anew", "number")
@@ -368,8 +368,6 @@ def _pattern(containers: Sequence[Any]) -> tuple[int, ...]:
 
 
 _SHARED = Difference("which lists and dicts among the arguments are the same", "shared")
-# Larger ints have no float64 that equals them.
-_EXACT = 2**53
 
 
 def _mark(key: Any) -> Any:
@@ -454,6 +452,3 @@ def owners_of(reads: list[tuple[str, Any, Any, Any]]) -> dict[int, str]:
     found = {id(own): f"class {cls.__qualname__}" for cls, own in class_dicts.items()}
     found.update((id(expected), f"a {type(owner).__name__}") for kind, owner, _, expected in reads if kind == "vars")
     return found
-
-
-NO_NUMBERS: frozenset[Any] = frozenset()

@@ -205,10 +205,9 @@ def _dict_item(o: Observer, value: dict[Any, Any], key: Any) -> Any:
         o.stop(f"it reads a dict by a {type(key).__name__}")
         return value[key]
     found = dict.get(value, key, MISSING)
-    if type(found) is float and _is_group(value) and not o.is_place("item", value, key):
-        return o.live(value, key, found)
-    if type(found) is tuple and _is_group(value) and (id(value), key) not in o.written and _are_floats(found):
-        return _live_tuple(o, value, key, found)
+    live = _live(o, value, key, found)
+    if live is not MISSING:
+        return live
     found = o.read("item", value, key, found)
     if found is MISSING and isinstance(value, defaultdict) and value.default_factory is not None:
         o.note("attr", value, "default_factory", value.default_factory)
@@ -218,13 +217,16 @@ def _dict_item(o: Observer, value: dict[Any, Any], key: Any) -> Any:
     return value[key] if found is MISSING else found
 
 
-def _live_tuple(o: Observer, own: dict[Any, Any], key: Any, values: tuple[float, ...]) -> tuple[float, ...]:
-    """Return floats such as `betas` as numbers that each replay reads anew."""
-    return tuple([o.live(own, (key, at), each) for at, each in enumerate(values)])
-
-
-def _are_floats(values: tuple[Any, ...]) -> bool:
-    return bool(values) and all(type(each) is float for each in values)
+def _live(o: Observer, own: dict[Any, Any], key: Any, value: Any) -> Any:
+    """Return a float of a parameter group, or floats such as `betas`, as numbers that each replay reads anew; `MISSING` for
+    anything else."""
+    if type(value) not in (float, tuple) or not _is_group(own):
+        return MISSING
+    if type(value) is float:
+        return MISSING if o.is_place("item", own, key) else o.live(own, key, value)
+    if not value or (id(own), key) in o.written or not all(type(each) is float for each in value):
+        return MISSING
+    return tuple([o.live(own, (key, at), each) for at, each in enumerate(value)])
 
 
 def set_item(o: Observer, new: Any, value: Any, key: Any) -> None:
@@ -396,12 +398,8 @@ def _live_copy(o: Observer, own: dict[Any, Any]) -> dict[Any, Any]:
     o.note_keys(own)
     made: dict[Any, Any] = o.make({})
     for key, value in own.items():
-        if type(value) is float and not o.is_place("item", own, key):
-            made[key] = o.live(own, key, value)
-        elif type(value) is tuple and _are_floats(value) and (id(own), key) not in o.written:
-            made[key] = _live_tuple(o, own, key, value)
-        else:
-            made[key] = o.read("item", own, key, value)
+        live = _live(o, own, key, value)
+        made[key] = o.read("item", own, key, value) if live is MISSING else live
     return made
 
 
@@ -442,8 +440,9 @@ def _of_dict(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any,
 
 def _of_key(o: Observer, function: Any, owner: Any, name: str, args: tuple[Any, ...]) -> Any:
     found = dict.get(owner, args[0], MISSING)
-    if name == "get" and type(found) is float and _is_group(owner) and not o.is_place("item", owner, args[0]):
-        return o.live(owner, args[0], found)
+    live = _live(o, owner, args[0], found) if name == "get" else MISSING
+    if live is not MISSING:
+        return live
     if found is MISSING and name == "setdefault":
         set_item(o, args[1] if len(args) > 1 else None, owner, args[0])
         return dict.get(owner, args[0])

@@ -18,8 +18,8 @@ from .. import _core
 from .._core import Tensor
 from ..amp.autocast_mode import clear_autocast_cache
 from . import calls
-from .arguments import Arguments, Template
-from .captured import NO_NUMBERS, Captured, Difference, Given, forget_dead, still_reachable
+from .arguments import NO_NUMBERS, Arguments, Template
+from .captured import Captured, Difference, Given, forget_dead, still_reachable
 from .check import compare_both
 from .errors import Unsupported
 from .guards import MISSING, cell_contents, matches, thread_state

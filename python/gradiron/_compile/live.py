@@ -6,7 +6,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["LIVE", "ComputedFloat", "ComputedInt", "LiveNumber", "ReadNumber", "is_live", "plain", "plain_inside", "value_of"]
+__all__ = [
+    "EXACT",
+    "LIVE",
+    "ComputedFloat",
+    "ComputedInt",
+    "LiveNumber",
+    "ReadNumber",
+    "is_live",
+    "plain",
+    "plain_inside",
+    "value_of",
+]
 
 
 class LiveNumber(float):
@@ -110,6 +121,8 @@ class ComputedInt(int):
 
 
 LIVE = (LiveNumber, ComputedInt)
+# Larger ints have no float64 that equals them.
+EXACT = 2**53
 
 
 def _ignore(index: Any) -> None:

@@ -17,12 +17,12 @@ from .._creation import strided
 from .._types import Size, named_kind, named_result
 from .errors import Unsupported
 from .guards import MISSING, cell_contents, fingerprint, matches
-from .live import LIVE, LiveNumber, ReadNumber, is_live, plain, value_of
+from .live import EXACT, LIVE, LiveNumber, ReadNumber, is_live, plain, value_of
 from .places import Place, can_be_new
 from .reasons import Reason
 from .tape import Tape
 
-__all__ = ["Notes", "class_dict", "class_dicts", "current", "is_active", "is_rewritten", "observe_code"]
+__all__ = ["Notes", "class_dict", "class_dicts", "current", "is_active", "is_rewritten", "makes_named_tuple", "observe_code"]
 
 _active: Any = None
 _ident = threading.get_ident
@@ -189,7 +189,7 @@ class Notes:
         """Note that a function of Python is called: give up if it is neither rewritten nor the compiler's own, which is
         returned."""
         code = frame.f_code
-        if id(code) in _rewritten or code.co_filename.startswith(_OWN) or _makes_named_tuple(frame):
+        if id(code) in _rewritten or code.co_filename.startswith(_OWN) or makes_named_tuple(code, frame.f_globals):
             return True
         if self.trusted:
             return False
@@ -429,7 +429,7 @@ class Notes:
         if kernels cannot take the number from there."""
         dtype = like.dtype if dtype is None else dtype
         is_late = isinstance(number, ReadNumber) or self.tape.steps[number.node].is_late
-        if is_late or like.is_meta or dtype not in (_core.float32, _core.float64) or abs(value_of(number)) > _EXACT:
+        if is_late or like.is_meta or dtype not in (_core.float32, _core.float64) or abs(value_of(number)) > EXACT:
             return None
         if like.layout is not strided:
             return None
@@ -554,10 +554,6 @@ def _parts(value: Any, tensors: list[Tensor], containers: list[Any]) -> bool:
     return True
 
 
-# Larger numbers, as ints, have no float64 that equals them.
-_EXACT = 2.0**53
-
-
 # What `torch.Size` does, and making a named tuple, reads nothing but what they are given; C calls them.
 for _function in (*vars(Size).values(), named_kind, named_result):
     _function = getattr(_function, "__func__", _function)
@@ -565,9 +561,9 @@ for _function in (*vars(Size).values(), named_kind, named_result):
         observe_code(_function.__code__, _function.__code__)
 
 
-def _makes_named_tuple(frame: types.FrameType) -> bool:
-    """Return whether it is the `__new__` that was generated for a named tuple."""
-    return frame.f_code.co_filename == "<string>" and "_tuple_new" in frame.f_globals
+def makes_named_tuple(code: types.CodeType, own_globals: dict[str, Any]) -> bool:
+    """Return whether it is the code of a `__new__` that was generated for a named tuple, which only stores its arguments."""
+    return code.co_filename == "<string>" and "_tuple_new" in own_globals
 
 
 _OF_ABC = frozenset((abc.ABCMeta.__instancecheck__.__code__, abc.ABCMeta.__subclasscheck__.__code__))
